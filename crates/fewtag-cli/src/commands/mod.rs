@@ -1,0 +1,18 @@
+//! One file per subcommand: its `Args` are its help text, its `run` is its work.
+
+mod completions;
+
+use std::io::Write;
+
+/// What `fewtag` can do.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    Completions(completions::Args),
+}
+
+/// Runs a subcommand, writing its result to `out`.
+pub(crate) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<()> {
+    match command {
+        Command::Completions(args) => completions::run(args, out),
+    }
+}

@@ -1,0 +1,42 @@
+//! The `fewtag` command line: each subcommand is one file in `commands/`.
+//!
+//! Results go to standard output, progress and warnings to standard error.
+//! Exit status: 0 done, 1 failed, 2 wrong usage.
+
+mod commands;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use commands::Command;
+
+/// Few-shot sequence labelling: a handful of labelled sentences in, tagged text out, no training
+#[derive(Debug, Parser)]
+#[command(name = "fewtag", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let result = commands::run(&cli.command, &mut out).and_then(|()| Ok(out.flush()?));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        // A reader that closed the pipe early (`fewtag … | head`) has what it wanted.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,153 @@
+//! Labelled sentences and what they are gathered into.
+//!
+//! ```text
+//! Domain    = a name and its labelled sentences
+//! SupportSet = the few labelled sentences a tagger learns a domain from, with their tag set
+//! Episode   = one support set and the query sentences judged with it, all of one domain
+//! ```
+//!
+//! Sentences are ragged: there is no padding and no mask anywhere.
+
+use crate::error::{Error, Result};
+use crate::tag::{self, Span, Tag, TagSet};
+
+/// One word and its tag.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Token {
+    /// The word as written.
+    pub word: String,
+    /// Its tag.
+    pub tag: Tag,
+}
+
+/// A labelled sentence of at least one word.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Sentence {
+    tokens: Vec<Token>,
+}
+
+impl Sentence {
+    /// # Errors
+    ///
+    /// [`Error::EmptySentence`] without words, [`Error::EmptyWord`] if a word has no characters.
+    pub fn new(tokens: Vec<Token>) -> Result<Self> {
+        if tokens.is_empty() {
+            return Err(Error::EmptySentence);
+        }
+        if let Some(at) = tokens.iter().position(|token| token.word.is_empty()) {
+            return Err(Error::EmptyWord { at });
+        }
+        Ok(Self { tokens })
+    }
+
+    /// The words with their tags.
+    #[must_use]
+    pub fn tokens(&self) -> &[Token] {
+        &self.tokens
+    }
+
+    /// The words alone.
+    pub fn words(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
+        self.tokens.iter().map(|token| token.word.as_str())
+    }
+
+    /// The tags alone.
+    pub fn tags(&self) -> impl ExactSizeIterator<Item = &Tag> + Clone {
+        self.tokens.iter().map(|token| &token.tag)
+    }
+
+    /// The number of words, at least 1.
+    #[must_use]
+    pub fn n_words(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// The labelled spans by `conlleval`'s rules.
+    #[must_use]
+    pub fn spans(&self) -> Vec<Span> {
+        tag::spans(self.tags())
+    }
+}
+
+/// A named set of labelled sentences.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Domain {
+    /// What the domain is called; a file's stem unless the file says otherwise.
+    pub name: String,
+    /// Its sentences in file order.
+    pub sentences: Vec<Sentence>,
+}
+
+impl Domain {
+    /// Every tag that occurs.
+    #[must_use]
+    pub fn tag_set(&self) -> TagSet {
+        TagSet::new(self.sentences.iter().flat_map(Sentence::tags))
+    }
+}
+
+/// The labelled sentences that teach a tagger a new domain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SupportSet {
+    sentences: Vec<Sentence>,
+    tag_set: TagSet,
+}
+
+impl SupportSet {
+    /// # Errors
+    ///
+    /// [`Error::EmptySupport`] if no word carries a slot: there is nothing to learn from.
+    pub fn new(sentences: Vec<Sentence>) -> Result<Self> {
+        let tag_set = TagSet::new(sentences.iter().flat_map(Sentence::tags));
+        if tag_set.n_tags() < 2 {
+            return Err(Error::EmptySupport);
+        }
+        Ok(Self { sentences, tag_set })
+    }
+
+    /// The sentences, at least one.
+    #[must_use]
+    pub fn sentences(&self) -> &[Sentence] {
+        &self.sentences
+    }
+
+    /// `O` plus the tags that occur.
+    #[must_use]
+    pub fn tag_set(&self) -> &TagSet {
+        &self.tag_set
+    }
+}
+
+/// One support set and its queries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Episode {
+    /// The domain all sentences come from.
+    pub domain: String,
+    /// What the tagger may learn from.
+    pub support: SupportSet,
+    /// What it is judged on.
+    pub queries: Vec<Sentence>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(word: &str, tag: &str) -> Token {
+        Token { word: word.into(), tag: tag.parse().unwrap() }
+    }
+
+    #[test]
+    fn a_sentence_has_words_and_a_word_has_characters() {
+        assert!(matches!(Sentence::new(vec![]), Err(Error::EmptySentence)));
+        let tokens = vec![token("a", "O"), token("", "O")];
+        assert!(matches!(Sentence::new(tokens), Err(Error::EmptyWord { at: 1 })));
+    }
+
+    #[test]
+    fn a_support_set_without_slots_teaches_nothing() {
+        let plain = Sentence::new(vec![token("hello", "O")]).unwrap();
+        assert!(matches!(SupportSet::new(vec![]), Err(Error::EmptySupport)));
+        assert!(matches!(SupportSet::new(vec![plain]), Err(Error::EmptySupport)));
+    }
+}

@@ -1,0 +1,31 @@
+//! What can go wrong because of what a user gave us. A message names the place; the cause is in `source()`.
+
+use std::path::PathBuf;
+
+/// `Result` with this crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of this crate. The message names the place; the cause is in `source()`.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each field is explained by its message")]
+#[non_exhaustive]
+pub enum Error {
+    /// A file could not be read or written.
+    #[error("cannot access `{path}`")]
+    File { path: PathBuf, source: std::io::Error },
+    /// A slot name that no format could carry.
+    #[error("`{slot}` is no slot name: it must not be empty or contain blanks")]
+    BadSlot { slot: String },
+    /// A tag that is neither `O` nor `B-slot` nor `I-slot`.
+    #[error("`{tag}` is no BIO tag (expected `O`, `B-slot` or `I-slot`)")]
+    BadTag { tag: String },
+    /// A sentence without words.
+    #[error("a sentence has no words")]
+    EmptySentence,
+    /// A word without characters.
+    #[error("word {at} of a sentence is empty")]
+    EmptyWord { at: usize },
+    /// A support set that labels nothing: there is nothing to learn from.
+    #[error("the support set labels no slot")]
+    EmptySupport,
+}

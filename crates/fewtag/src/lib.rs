@@ -1,0 +1,15 @@
+//! Few-shot sequence labelling: tag text of a domain nobody trained on, from a handful of labelled sentences.
+//!
+//! The library implements "Few-Shot Sequence Labeling with Label Dependency Transfer and Pair-wise
+//! Embedding" and is synchronous and silent: it never prints and never reads the environment, the clock
+//! or the network. Start at [`domain`] for the nouns; `ARCHITECTURE.md` in the repository is the map.
+
+pub mod domain;
+pub mod error;
+pub mod matrix;
+pub mod tag;
+
+pub use domain::{Domain, Episode, Sentence, SupportSet, Token};
+pub use error::{Error, Result};
+pub use matrix::Matrix;
+pub use tag::{Slot, Span, Tag, TagClass, TagSet};

@@ -1,0 +1,66 @@
+//! A row-major matrix of `f32`: the shape in which vectors of words and pieces travel.
+
+/// `n_rows × n_cols` numbers, row after row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Matrix {
+    values: Vec<f32>,
+    n_cols: usize,
+}
+
+impl Matrix {
+    /// All zeros, `[n_rows, n_cols]`.
+    #[must_use]
+    pub fn zeros(n_rows: usize, n_cols: usize) -> Self {
+        Self { values: vec![0.0; n_rows * n_cols], n_cols }
+    }
+
+    /// Takes `values` as rows of `n_cols` numbers.
+    ///
+    /// # Panics
+    ///
+    /// If `values` does not divide into such rows.
+    #[must_use]
+    pub fn new(values: Vec<f32>, n_cols: usize) -> Self {
+        assert!(n_cols > 0 && values.len().is_multiple_of(n_cols), "{} / {n_cols}", values.len());
+        Self { values, n_cols }
+    }
+
+    /// The number of rows.
+    #[must_use]
+    pub fn n_rows(&self) -> usize {
+        self.values.len() / self.n_cols
+    }
+
+    /// The width of a row.
+    #[must_use]
+    pub fn n_cols(&self) -> usize {
+        self.n_cols
+    }
+
+    /// Row `r`, `[n_cols]`.
+    #[must_use]
+    pub fn row(&self, r: usize) -> &[f32] {
+        &self.values[r * self.n_cols..][..self.n_cols]
+    }
+
+    /// Row `r`, to be changed.
+    pub fn row_mut(&mut self, r: usize) -> &mut [f32] {
+        &mut self.values[r * self.n_cols..][..self.n_cols]
+    }
+
+    /// All rows from first to last.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &[f32]> + Clone {
+        self.values.chunks_exact(self.n_cols)
+    }
+
+    /// All numbers, row after row.
+    #[must_use]
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// All numbers, to be changed.
+    pub fn values_mut(&mut self) -> &mut [f32] {
+        &mut self.values
+    }
+}
