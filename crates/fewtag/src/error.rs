@@ -28,4 +28,13 @@ pub enum Error {
     /// A support set that labels nothing: there is nothing to learn from.
     #[error("the support set labels no slot")]
     EmptySupport,
+    /// An encoder directory without a tokenizer.
+    #[error("`{dir}` holds neither `tokenizer.json` nor `vocab.txt`")]
+    NoTokenizer { dir: PathBuf },
+    /// A tokenizer file that is malformed, or a rule in it that failed.
+    #[error("the tokenizer `{path}` does not work")]
+    BadTokenizer { path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
+    /// A tokenizer without a piece that every BERT needs.
+    #[error("the vocabulary of `{path}` lacks `{piece}`: it is not that of a BERT encoder")]
+    MissingPiece { path: PathBuf, piece: &'static str },
 }

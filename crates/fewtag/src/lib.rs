@@ -5,6 +5,7 @@
 //! or the network. Start at [`domain`] for the nouns; `ARCHITECTURE.md` in the repository is the map.
 
 pub mod domain;
+pub mod encoder;
 pub mod error;
 pub mod matrix;
 pub mod tag;
