@@ -28,6 +28,17 @@ pub enum Error {
     /// A support set that labels nothing: there is nothing to learn from.
     #[error("the support set labels no slot")]
     EmptySupport,
+    /// A domain in which no slot occurs often enough to be sampled.
+    #[error(
+        "domain `{domain}` has no slot to sample: none occurs in {min_sentences} sentences or more"
+    )]
+    NothingToSample { domain: String, min_sentences: usize },
+    /// A domain whose sentences do not suffice for one episode.
+    #[error(
+        "domain `{domain}` is too small: a support set of {support} sentences leaves {left}, \
+         but an episode should have {queries} queries"
+    )]
+    TooFewSentences { domain: String, support: usize, left: usize, queries: usize },
     /// An encoder directory without a tokenizer.
     #[error("`{dir}` holds neither `tokenizer.json` nor `vocab.txt`")]
     NoTokenizer { dir: PathBuf },

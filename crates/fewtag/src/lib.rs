@@ -8,9 +8,12 @@ pub mod domain;
 pub mod encoder;
 pub mod error;
 pub mod matrix;
+pub mod random;
+pub mod sampler;
 pub mod tag;
 
 pub use domain::{Domain, Episode, Sentence, SupportSet, Token};
 pub use error::{Error, Result};
 pub use matrix::Matrix;
+pub use random::Random;
 pub use tag::{Slot, Span, Tag, TagClass, TagSet};

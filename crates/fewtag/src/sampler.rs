@@ -1,0 +1,369 @@
+//! Algorithm 1 of the paper: minimum-including support sets, and the episodes built on them.
+//!
+//! A k-shot support set `S` of a domain `D` satisfies
+//!
+//! ```text
+//! (1) every tag of D occurs in at least min(k, available) sentences of S
+//! (2) without any one sentence of S, (1) fails                            (if `keep` is 0)
+//! ```
+//!
+//! Counted is per BIO tag (`B-x`, `I-x` and `O` apart) and once per sentence; that reading reproduces
+//! the paper's table of average support sizes. The paper's footnote keeps 20 % of the sentences that
+//! (2) would remove, so that words which always come together may also come alone.
+//!
+//! Everything drawn is a function of the domain, the settings and the generator's seed.
+
+use crate::domain::{Domain, Episode, Sentence, SupportSet};
+use crate::error::{Error, Result};
+use crate::random::Random;
+use crate::tag::{Tag, TagSet};
+
+/// How an episode is drawn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// The paper's `k`: in how many support sentences each tag must occur.
+    pub shots: usize,
+    /// Query sentences per episode.
+    pub queries: usize,
+    /// The probability to keep a support sentence that is not needed, `0 ≤ keep ≤ 1`.
+    pub keep: f64,
+}
+
+impl Default for Settings {
+    /// The paper's 1-shot episodes.
+    fn default() -> Self {
+        Self { shots: 1, queries: 20, keep: 0.2 }
+    }
+}
+
+/// The least number of sentences in which a tag must occur to be sampled, unless told otherwise.
+pub const MIN_SENTENCES: usize = 2;
+
+/// A domain, indexed for drawing episodes.
+#[derive(Debug, Clone)]
+pub struct Sampler {
+    domain: Domain,
+    tag_set: TagSet,
+    /// By sentence: the distinct tags in it, as indices of `tag_set`.
+    tags_of: Vec<Vec<usize>>,
+    /// By tag: the sentences it may be drawn from. Empty if the tag is left out.
+    sentences_of: Vec<Vec<usize>>,
+    /// The sentences that contain no tag that is left out.
+    eligible: Vec<usize>,
+    left_out: Vec<usize>,
+}
+
+/// The sentences of one episode as positions in the domain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Draw {
+    /// The support set in the order of selection.
+    pub support: Vec<usize>,
+    /// The queries: distinct, none of them in `support`.
+    pub queries: Vec<usize>,
+}
+
+impl Sampler {
+    /// Indexes `domain`. A tag in fewer than `min_sentences` sentences is left out, with its sentences;
+    /// should that make another tag too rare, so is that one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NothingToSample`] if no slot remains.
+    pub fn new(domain: Domain, min_sentences: usize) -> Result<Self> {
+        let tag_set = domain.tag_set();
+        let tags_of: Vec<_> = domain.sentences.iter().map(|s| distinct_tags(s, &tag_set)).collect();
+        let mut sentences_of = vec![Vec::new(); tag_set.n_tags()];
+        let mut left_out = Vec::new();
+        let mut eligible: Vec<usize> = (0..tags_of.len()).collect();
+        loop {
+            sentences_of.iter_mut().for_each(Vec::clear);
+            for &s in &eligible {
+                for &tag in &tags_of[s] {
+                    sentences_of[tag].push(s);
+                }
+            }
+            let rare = |tag: &usize| (1..min_sentences).contains(&sentences_of[*tag].len());
+            let too_rare: Vec<usize> = (0..tag_set.n_tags()).filter(rare).collect();
+            if too_rare.is_empty() {
+                break;
+            }
+            eligible.retain(|&s| tags_of[s].iter().all(|tag| !too_rare.contains(tag)));
+            left_out.extend(too_rare);
+        }
+        // A tag can also lose its last sentence to another one.
+        let lost = |tag: &usize| sentences_of[*tag].is_empty() && !left_out.contains(tag);
+        left_out.extend((1..tag_set.n_tags()).filter(lost).collect::<Vec<_>>());
+        left_out.sort_unstable();
+        if sentences_of[1..].iter().all(Vec::is_empty) {
+            return Err(Error::NothingToSample { domain: domain.name, min_sentences });
+        }
+        Ok(Self { domain, tag_set, tags_of, sentences_of, eligible, left_out })
+    }
+
+    /// The domain that is sampled.
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    /// The tags that are too rare to be sampled.
+    pub fn left_out(&self) -> impl Iterator<Item = &Tag> {
+        self.left_out.iter().map(|&tag| &self.tag_set.tags()[tag])
+    }
+
+    /// The tags that occur in fewer than `shots` sentences, with the number of these. All of those
+    /// sentences are in every support set.
+    pub fn scarce(&self, shots: usize) -> impl Iterator<Item = (&Tag, usize)> {
+        let counts = self.sentences_of.iter().map(Vec::len);
+        self.tag_set.tags().iter().zip(counts).filter(move |(_, n)| (1..shots).contains(n))
+    }
+
+    /// Draws a support set by Algorithm 1, as positions in the domain in the order of selection.
+    pub fn support(&self, settings: &Settings, random: &mut Random) -> Vec<usize> {
+        let needed = |tag: usize| settings.shots.min(self.sentences_of[tag].len());
+        let mut count = vec![0; self.tag_set.n_tags()];
+        let mut selected = Selection::new(self.tags_of.len());
+        let mut order: Vec<usize> = (0..count.len()).collect();
+        random.shuffle(&mut order);
+        for tag in order {
+            while count[tag] < needed(tag) {
+                let s = selected.add_from(&self.sentences_of[tag], random);
+                for &tag in &self.tags_of[s] {
+                    count[tag] += 1;
+                }
+            }
+        }
+
+        let mut support = selected.sentences;
+        support.retain(|&s| {
+            let superfluous = self.tags_of[s].iter().all(|&tag| count[tag] > needed(tag));
+            let removed = superfluous && random.unit() >= settings.keep;
+            if removed {
+                for &tag in &self.tags_of[s] {
+                    count[tag] -= 1;
+                }
+            }
+            !removed
+        });
+        support
+    }
+
+    /// Draws a support set and then the queries from the other sentences, without replacement.
+    ///
+    /// The queries are fewer than `settings.queries` if the domain has no more sentences.
+    pub fn draw(&self, settings: &Settings, random: &mut Random) -> Draw {
+        let support = self.support(settings, random);
+        let n_queries = settings.queries.min(self.eligible.len() - support.len());
+        let mut selected = Selection::new(self.tags_of.len());
+        for &s in &support {
+            selected.is_in[s] = true;
+        }
+        for _ in 0..n_queries {
+            selected.add_from(&self.eligible, random);
+        }
+        Draw { support, queries: selected.sentences }
+    }
+
+    /// Draws one episode.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooFewSentences`] if fewer than `settings.queries` sentences are left for queries;
+    /// [`Error::EmptySupport`] if `settings.shots` is 0.
+    pub fn episode(&self, settings: &Settings, random: &mut Random) -> Result<Episode> {
+        let draw = self.draw(settings, random);
+        if draw.queries.len() < settings.queries {
+            return Err(Error::TooFewSentences {
+                domain: self.domain.name.clone(),
+                support: draw.support.len(),
+                left: draw.queries.len(),
+                queries: settings.queries,
+            });
+        }
+        let take = |at: &[usize]| at.iter().map(|&s| self.domain.sentences[s].clone()).collect();
+        Ok(Episode {
+            domain: self.domain.name.clone(),
+            support: SupportSet::new(take(&draw.support))?,
+            queries: take(&draw.queries),
+        })
+    }
+
+    /// Draws episodes without end. Episode `i` is a function of the domain's name and content, the
+    /// settings, `seed` and `i` alone: it does not depend on the other episodes or domains.
+    ///
+    /// # Errors
+    ///
+    /// Each item can fail as [`Sampler::episode`] does.
+    pub fn episodes(&self, settings: Settings, seed: u64) -> impl Iterator<Item = Result<Episode>> {
+        let random = Random::new(seed).named(&self.domain.name);
+        (0..).map(move |i| self.episode(&settings, &mut random.stream(i)))
+    }
+}
+
+fn distinct_tags(sentence: &Sentence, tag_set: &TagSet) -> Vec<usize> {
+    let index = |tag| tag_set.index_of(tag).expect("the domain's tag set has all its tags");
+    let mut tags: Vec<usize> = sentence.tags().map(index).collect();
+    tags.sort_unstable();
+    tags.dedup();
+    tags
+}
+
+/// Distinct sentences in the order in which they were drawn.
+struct Selection {
+    sentences: Vec<usize>,
+    is_in: Vec<bool>,
+}
+
+impl Selection {
+    fn new(n_sentences: usize) -> Self {
+        Self { sentences: Vec::new(), is_in: vec![false; n_sentences] }
+    }
+
+    /// Adds one of `candidates`, uniformly among those not yet in; there must be one.
+    fn add_from(&mut self, candidates: &[usize], random: &mut Random) -> usize {
+        loop {
+            let s = candidates[random.below(candidates.len())];
+            if !self.is_in[s] {
+                self.is_in[s] = true;
+                self.sentences.push(s);
+                return s;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::Token;
+
+    fn domain(sentences: &[&str]) -> Domain {
+        let token = |tag: &str| Token { word: "w".into(), tag: tag.parse().unwrap() };
+        let sentence = |tags: &&str| Sentence::new(tags.split(' ').map(token).collect()).unwrap();
+        Domain { name: "test".into(), sentences: sentences.iter().map(sentence).collect() }
+    }
+
+    /// In how many of the given sentences each tag of the domain occurs, counted anew from the tags.
+    fn counts<'a>(domain: &'a Domain, chosen: &[usize]) -> Vec<(&'a Tag, usize)> {
+        let seen: std::collections::HashSet<&Tag> =
+            domain.sentences.iter().flat_map(Sentence::tags).collect();
+        let has = |s: &usize, tag: &Tag| domain.sentences[*s].tags().any(|have| have == tag);
+        let mut counts: Vec<_> =
+            seen.iter().map(|tag| (*tag, chosen.iter().filter(|s| has(s, tag)).count())).collect();
+        counts.sort_by_key(|(tag, _)| tag.to_string());
+        counts
+    }
+
+    /// Criterion (1) of the paper.
+    fn covers(domain: &Domain, chosen: &[usize], shots: usize) -> bool {
+        let all: Vec<usize> = (0..domain.sentences.len()).collect();
+        let available = counts(domain, &all);
+        counts(domain, chosen).iter().zip(&available).all(|(have, of)| have.1 >= shots.min(of.1))
+    }
+
+    fn any_domain() -> impl Strategy<Value = Domain> {
+        let tag = prop::sample::select(vec!["O", "B-a", "I-a", "B-b", "I-b", "B-c-d"]);
+        let sentence = prop::collection::vec(tag, 1..6).prop_map(|tags| tags.join(" "));
+        prop::collection::vec(sentence, 1..30).prop_map(|mut sentences| {
+            sentences.push("B-a".into()); // There is always something to sample.
+            domain(&sentences.iter().map(String::as_str).collect::<Vec<_>>())
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_support_set_covers_every_tag_and_is_minimal_without_keep(
+            domain in any_domain(), shots in 1_usize..6, seed: u64
+        ) {
+            let settings = Settings { shots, keep: 0.0, ..Settings::default() };
+            let sampler = Sampler::new(domain.clone(), 1).unwrap();
+            let support = sampler.support(&settings, &mut Random::new(seed));
+            prop_assert!(covers(&domain, &support, shots));
+            for without in &support {
+                let rest: Vec<usize> = support.iter().copied().filter(|s| s != without).collect();
+                prop_assert!(!covers(&domain, &rest, shots));
+            }
+        }
+
+        #[test]
+        fn support_and_queries_are_distinct_sentences(
+            domain in any_domain(), queries in 0_usize..40, seed: u64
+        ) {
+            let settings = Settings { queries, ..Settings::default() };
+            let sampler = Sampler::new(domain.clone(), 1).unwrap();
+            let draw = sampler.draw(&settings, &mut Random::new(seed));
+            prop_assert!(covers(&domain, &draw.support, 1));
+            let left = domain.sentences.len() - draw.support.len();
+            prop_assert_eq!(draw.queries.len(), queries.min(left));
+            let mut all = [draw.support, draw.queries].concat();
+            let n = all.len();
+            all.sort_unstable();
+            all.dedup();
+            prop_assert_eq!(all.len(), n);
+        }
+    }
+
+    #[test]
+    fn keeping_everything_leaves_the_greedy_selection() {
+        // `B-a` alone needs one sentence; only if `B-b` comes later is the first one superfluous.
+        let domain = domain(&["B-a", "B-a", "B-a B-b", "B-a B-b"]);
+        let sampler = Sampler::new(domain, 1).unwrap();
+        let sizes = |keep: f64| -> usize {
+            let settings = Settings { keep, ..Settings::default() };
+            let size = |seed| sampler.support(&settings, &mut Random::new(seed)).len();
+            (0..1000).map(size).sum()
+        };
+        assert_eq!(sizes(0.0), 1000);
+        // Tag `B-a` comes first in half of the draws and then takes a sentence without `B-b` in half of them.
+        assert!((1200..1300).contains(&sizes(1.0)), "{}", sizes(1.0));
+        assert!((1030..1070).contains(&sizes(0.2)), "{}", sizes(0.2));
+    }
+
+    #[test]
+    fn rare_tags_are_left_out_with_their_sentences() {
+        // Without its only `I-b` sentence, `B-b` occurs once: it goes too.
+        let domain = domain(&["B-a", "B-a O", "B-b I-b", "B-b", "O"]);
+        let sampler = Sampler::new(domain, MIN_SENTENCES).unwrap();
+        let left_out: Vec<String> = sampler.left_out().map(ToString::to_string).collect();
+        assert_eq!(left_out, ["B-b", "I-b"]);
+        let settings = Settings { shots: 5, queries: 9, keep: 0.0 };
+        let mut draw = sampler.draw(&settings, &mut Random::new(0));
+        draw.support.sort_unstable();
+        assert_eq!((draw.support, draw.queries), (vec![0, 1, 4], vec![]));
+    }
+
+    #[test]
+    fn scarce_tags_are_named_with_their_counts() {
+        let sampler = Sampler::new(domain(&["B-a O", "B-a O", "O"]), 2).unwrap();
+        let scarce: Vec<_> = sampler.scarce(3).map(|(tag, n)| (tag.to_string(), n)).collect();
+        assert_eq!(scarce, [("B-a".to_owned(), 2)]);
+    }
+
+    #[test]
+    fn a_domain_without_enough_labels_is_refused() {
+        let error = Sampler::new(domain(&["O", "B-a"]), 2).unwrap_err();
+        assert!(matches!(error, Error::NothingToSample { min_sentences: 2, .. }), "{error}");
+    }
+
+    #[test]
+    fn too_few_sentences_for_the_queries_are_an_error() {
+        let sampler = Sampler::new(domain(&["B-a", "B-a", "B-a"]), 2).unwrap();
+        let settings = Settings { shots: 1, queries: 3, keep: 0.2 };
+        let error = sampler.episode(&settings, &mut Random::new(0)).unwrap_err();
+        assert!(matches!(error, Error::TooFewSentences { left: 2, queries: 3, .. }), "{error}");
+    }
+
+    #[test]
+    fn an_episode_depends_on_seed_and_number_only() {
+        let sampler =
+            Sampler::new(domain(&["B-a", "B-a O", "B-a I-a", "O B-a I-a", "O"]), 2).unwrap();
+        let settings = Settings { shots: 1, queries: 2, keep: 0.2 };
+        let take = |seed| -> Vec<Episode> {
+            sampler.episodes(settings, seed).take(8).map(Result::unwrap).collect()
+        };
+        assert_eq!(take(3), take(3));
+        assert_ne!(take(3), take(4));
+        assert_eq!(sampler.episodes(settings, 3).nth(7).unwrap().unwrap(), take(3)[7]);
+    }
+}
