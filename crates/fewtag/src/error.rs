@@ -48,4 +48,26 @@ pub enum Error {
     /// A tokenizer without a piece that every BERT needs.
     #[error("the vocabulary of `{path}` lacks `{piece}`: it is not that of a BERT encoder")]
     MissingPiece { path: PathBuf, piece: &'static str },
+    /// A `config.json` that cannot be read.
+    #[error("the encoder's config.json is not understood")]
+    EncoderConfigJson { source: serde_json::Error },
+    /// A `config.json` whose values make no encoder that we can run.
+    #[error("the encoder's config.json: `{field}`: {problem}")]
+    EncoderConfig { field: &'static str, problem: String },
+    /// A batch without sequences.
+    #[error("there is nothing to encode: the batch has no sequence")]
+    EmptyBatch,
+    /// A sequence that the position table does not reach.
+    #[error(
+        "sequence {sequence} of a batch has {n_pieces} pieces, the encoder reads at most {max}: shorten or split it"
+    )]
+    TooManyPieces { sequence: usize, n_pieces: usize, max: usize },
+    /// A piece or segment that the encoder has no embedding for.
+    #[error(
+        "sequence {sequence} of a batch has {what} {index}, the encoder knows {n}: does the vocabulary belong to it?"
+    )]
+    PieceOutOfRange { sequence: usize, what: &'static str, index: usize, n: usize },
+    /// A weight that is not a number.
+    #[error("tensor `{tensor}` holds a value that is not finite: the file is damaged")]
+    NonFiniteWeight { tensor: String },
 }

@@ -1,5 +1,151 @@
-//! The encoder: word pieces in, one vector per piece out.
+//! The encoder: word pieces in, one vector per piece out, and the way back for gradients.
+//!
+//! ```text
+//! PackedBatch ─ encode ─▶ hidden rows [n_pieces, h] ─ scorer, CRF ─▶ loss
+//! Gradients ◀─ backward ─ gradient rows [n_pieces, h] ◀────────────┘
+//! ```
+//!
+//! [`Engine`] is the seam: the model above it sees rows and nothing of how they are computed.
+//! Results are the same bits for any number of threads.
 
+pub mod batch;
+pub mod config;
+pub mod parameters;
 pub mod word_pieces;
 
+use std::any::Any;
+use std::ops::Range;
+
+pub use batch::{PackedBatch, Piece};
+pub use config::{Activation, BertConfig};
+pub use parameters::{Gradients, Parameters, Tensor};
 pub use word_pieces::{Pieces, WordPieces};
+
+use crate::error::Result;
+use crate::matrix::Matrix;
+
+/// An encoder that can be run and trained.
+pub trait Engine: Send + Sync {
+    /// The weights, which also tell the encoder's shape.
+    fn parameters(&self) -> &Parameters;
+
+    /// The weights, for an optimiser.
+    fn parameters_mut(&mut self) -> &mut Parameters;
+
+    /// What is not trained.
+    fn frozen(&self) -> Frozen;
+
+    /// Hidden rows `[n_pieces, h]` after the last of `layers`; nothing is kept.
+    ///
+    /// # Errors
+    ///
+    /// If `batch` does not fit the encoder ([`PackedBatch::check`]).
+    fn forward(&self, batch: &PackedBatch, input: Input, layers: Range<usize>) -> Result<Matrix>;
+
+    /// The same with dropout and with a trace of what [`Engine::backward`] needs.
+    ///
+    /// # Errors
+    ///
+    /// If `batch` does not fit the encoder ([`PackedBatch::check`]).
+    fn forward_for_training(
+        &self,
+        batch: &PackedBatch,
+        input: Input,
+        layers: Range<usize>,
+        dropout: Option<Dropout>,
+    ) -> Result<(Matrix, Trace)>;
+
+    /// Adds to `gradients` what the gradient `d_hidden` `[n_pieces, h]` of the loss by the hidden rows makes of
+    /// them. Returns the gradient by the input rows, if they were given and not computed from embeddings.
+    fn backward(
+        &self,
+        batch: &PackedBatch,
+        trace: &Trace,
+        d_hidden: Matrix,
+        gradients: &mut Gradients,
+    ) -> Option<Matrix>;
+
+    /// The width of a hidden row.
+    fn width(&self) -> usize {
+        self.parameters().config().hidden_size
+    }
+
+    /// The longest sequence the encoder reads.
+    fn max_pieces(&self) -> usize {
+        self.parameters().config().max_position_embeddings
+    }
+
+    /// The number of layers.
+    fn n_layers(&self) -> usize {
+        self.parameters().config().num_hidden_layers
+    }
+
+    /// Hidden rows `[n_pieces, h]` of the last layer.
+    ///
+    /// # Errors
+    ///
+    /// If `batch` does not fit the encoder ([`PackedBatch::check`]).
+    fn encode(&self, batch: &PackedBatch) -> Result<Matrix> {
+        self.forward(batch, Input::Pieces, 0..self.n_layers())
+    }
+
+    /// The same with dropout and with a trace of what [`Engine::backward`] needs.
+    ///
+    /// # Errors
+    ///
+    /// If `batch` does not fit the encoder ([`PackedBatch::check`]).
+    fn encode_for_training(
+        &self,
+        batch: &PackedBatch,
+        dropout: Option<Dropout>,
+    ) -> Result<(Matrix, Trace)> {
+        self.forward_for_training(batch, Input::Pieces, 0..self.n_layers(), dropout)
+    }
+}
+
+/// Where a forward pass starts.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// At the embeddings of the batch's pieces.
+    Pieces,
+    /// At these hidden rows `[n_pieces, h]`, made by lower layers before.
+    Rows(Matrix),
+}
+
+/// Dropout of a training pass. The same seed drops the same numbers, whatever the number of threads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dropout {
+    /// The share of numbers set to zero, in `[0, 1)`.
+    pub rate: f32,
+    /// Fixes which.
+    pub seed: u64,
+}
+
+/// The lower part of an encoder that training leaves as it is and that costs no backward work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Frozen {
+    /// Everything is trained.
+    #[default]
+    Nothing,
+    /// The embeddings.
+    Embeddings,
+    /// The embeddings and the lowest `n` layers.
+    Layers(usize),
+}
+
+/// What a training pass keeps for its way back; only the engine that made it can read it.
+pub struct Trace(Box<dyn Any + Send + Sync>);
+
+impl Trace {
+    /// Wraps an engine's own record.
+    #[must_use]
+    pub fn new(record: impl Any + Send + Sync) -> Self {
+        Self(Box::new(record))
+    }
+
+    /// The record, if it is a `T`.
+    #[must_use]
+    pub fn record<T: Any>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
+}

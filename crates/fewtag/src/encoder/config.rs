@@ -1,0 +1,184 @@
+//! The shape of a BERT encoder, as `config.json` of a Hugging Face directory states it.
+//!
+//! Only the fields that change the arithmetic are read; all others are ignored.
+//! A [`BertConfig`] made by [`BertConfig::from_json`] is consistent: every size is at least 1
+//! and the heads divide the width.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// The shape of a BERT encoder. The field names are those of `config.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BertConfig {
+    /// The width `h` of a hidden row.
+    pub hidden_size: usize,
+    /// The number of layers.
+    pub num_hidden_layers: usize,
+    /// The number of attention heads; they share the width equally.
+    pub num_attention_heads: usize,
+    /// The width `f` inside the feed-forward block.
+    pub intermediate_size: usize,
+    /// The number of word pieces.
+    pub vocab_size: usize,
+    /// The number of positions: the longest sequence that can be encoded.
+    pub max_position_embeddings: usize,
+    /// The number of segments.
+    #[serde(default = "two_segments")]
+    pub type_vocab_size: usize,
+    /// The non-linearity of the feed-forward block.
+    #[serde(default)]
+    pub hidden_act: Activation,
+    /// What layer normalisation adds to the variance.
+    #[serde(default = "bert_epsilon")]
+    pub layer_norm_eps: f32,
+}
+
+/// The non-linearity of the feed-forward block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Activation {
+    /// `x · Φ(x)` with the exact normal distribution function.
+    #[default]
+    Gelu,
+    /// The tanh approximation of [`Activation::Gelu`].
+    #[serde(alias = "gelu_pytorch_tanh")]
+    GeluNew,
+    /// `max(x, 0)`.
+    Relu,
+}
+
+fn two_segments() -> usize {
+    2
+}
+
+fn bert_epsilon() -> f32 {
+    1e-12
+}
+
+impl BertConfig {
+    /// Reads and checks the text of a `config.json`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EncoderConfigJson`] if a field is missing or of another kind, [`Error::EncoderConfig`] if a value
+    /// makes no encoder or asks for a variant that this engine does not compute.
+    pub fn from_json(text: &str) -> Result<Self> {
+        /// Fields that do not enter the arithmetic but may say that it is another one.
+        #[derive(Deserialize)]
+        struct Variant {
+            model_type: Option<String>,
+            position_embedding_type: Option<String>,
+        }
+        let json = |source| Error::EncoderConfigJson { source };
+        let variant: Variant = serde_json::from_str(text).map_err(json)?;
+        for (field, value, expected) in [
+            ("model_type", variant.model_type, "bert"),
+            ("position_embedding_type", variant.position_embedding_type, "absolute"),
+        ] {
+            if let Some(value) = value.filter(|value| value != expected) {
+                let problem = format!("`{value}` is not supported, only `{expected}`");
+                return Err(Error::EncoderConfig { field, problem });
+            }
+        }
+        let config: Self = serde_json::from_str(text).map_err(json)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::EncoderConfig`] naming the first field that makes no encoder.
+    pub fn check(&self) -> Result<()> {
+        let refuse = |field, problem: String| Err(Error::EncoderConfig { field, problem });
+        for (field, size) in [
+            ("hidden_size", self.hidden_size),
+            ("num_hidden_layers", self.num_hidden_layers),
+            ("num_attention_heads", self.num_attention_heads),
+            ("intermediate_size", self.intermediate_size),
+            ("vocab_size", self.vocab_size),
+            ("max_position_embeddings", self.max_position_embeddings),
+            ("type_vocab_size", self.type_vocab_size),
+        ] {
+            // The upper bound keeps products of two sizes far from overflow.
+            if size == 0 || size > 1 << 24 {
+                return refuse(field, format!("{size} is not between 1 and 2^24"));
+            }
+        }
+        if !self.hidden_size.is_multiple_of(self.num_attention_heads) {
+            let (h, heads) = (self.hidden_size, self.num_attention_heads);
+            return refuse("num_attention_heads", format!("{heads} heads do not divide width {h}"));
+        }
+        if !(self.layer_norm_eps > 0.0 && self.layer_norm_eps < 1.0) {
+            return refuse("layer_norm_eps", format!("{} is not in (0, 1)", self.layer_norm_eps));
+        }
+        Ok(())
+    }
+
+    /// The width of one attention head.
+    #[must_use]
+    pub fn head_size(&self) -> usize {
+        self.hidden_size / self.num_attention_heads
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A small encoder of odd sizes: nothing divides by 8.
+    pub(crate) fn odd_config() -> BertConfig {
+        BertConfig {
+            hidden_size: 15,
+            num_hidden_layers: 2,
+            num_attention_heads: 3,
+            intermediate_size: 21,
+            vocab_size: 31,
+            max_position_embeddings: 19,
+            type_vocab_size: 2,
+            hidden_act: Activation::Gelu,
+            layer_norm_eps: 1e-12,
+        }
+    }
+
+    #[test]
+    fn json_goes_round() {
+        let text = serde_json::to_string(&odd_config()).unwrap();
+        assert_eq!(BertConfig::from_json(&text).unwrap(), odd_config());
+    }
+
+    #[test]
+    fn a_config_that_makes_no_encoder_is_refused_by_field() {
+        let refused = |change: fn(&mut BertConfig), expected: &str| {
+            let mut config = odd_config();
+            change(&mut config);
+            let text = serde_json::to_string(&config).unwrap();
+            match BertConfig::from_json(&text) {
+                Err(Error::EncoderConfig { field, .. }) => assert_eq!(field, expected),
+                other => panic!("{expected}: {other:?}"),
+            }
+        };
+        refused(|c| c.hidden_size = 0, "hidden_size");
+        refused(|c| c.num_hidden_layers = 0, "num_hidden_layers");
+        refused(|c| c.num_attention_heads = 4, "num_attention_heads");
+        refused(|c| c.layer_norm_eps = 0.0, "layer_norm_eps");
+    }
+
+    #[test]
+    fn other_architectures_are_refused() {
+        let base = serde_json::to_value(odd_config()).unwrap();
+        for (field, value) in [("model_type", "mpnet"), ("position_embedding_type", "relative_key")]
+        {
+            let mut json = base.clone();
+            json[field] = value.into();
+            let error = BertConfig::from_json(&json.to_string()).unwrap_err();
+            assert!(error.to_string().contains(value), "{error}");
+        }
+        let mut json = base;
+        json["hidden_act"] = "silu".into();
+        assert!(matches!(
+            BertConfig::from_json(&json.to_string()),
+            Err(Error::EncoderConfigJson { .. })
+        ));
+    }
+}
