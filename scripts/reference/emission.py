@@ -1,0 +1,53 @@
+"""Emission scores: how well every query word fits every tag.
+
+A *pair* is (Q, K): a query's word vectors [n, d] and the vectors [m, d] of the support words it is compared with.
+Paired context has one pair per support sentence; separate context has a single pair whose K holds all support words.
+`members` has one 0/1 matrix [m, L] per pair: which tag each support word wears.
+"""
+
+import torch
+from torch import Tensor
+
+SCORERS = ("mn", "nmn", "prototype")
+SIMILARITIES = ("dot", "cosine", "squared_distance", "projection")
+
+
+def similarity(kind: str, q: Tensor, c: Tensor) -> Tensor:
+    """sim(q_j, c_k) for all rows: [n, d] × [m, d] → [n, m]."""
+    dot = q @ c.T
+    match kind:
+        case "dot":
+            return dot
+        case "cosine":
+            return dot / (q.norm(dim=1)[:, None] * c.norm(dim=1))
+        case "squared_distance":
+            return -(q[:, None] - c).square().sum(2)
+        case "projection":
+            length = c.norm(dim=1)
+            return dot / length - length / 2
+
+
+def emissions(
+    scorer: str, kind: str, pairs: list[tuple[Tensor, Tensor]], members: list[Tensor], names: tuple[float, Tensor] | None = None
+) -> Tensor:
+    """[n, L]. `names` = (weight, label-name vectors [L, d]) is mixed into prototypes."""
+    counts = sum(m.sum(0) for m in members)
+    if scorer == "prototype":
+        prototypes = sum(m.T @ k for (_, k), m in zip(pairs, members)) / counts[:, None]
+        if names is not None:
+            prototypes = (1 - names[0]) * prototypes + names[0] * names[1]
+        query = torch.stack([q for q, _ in pairs]).mean(0)
+        return similarity(kind, query, prototypes)
+    total = sum(similarity(kind, q, k) @ m for (q, k), m in zip(pairs, members))
+    return total / counts if scorer == "nmn" else total
+
+
+def membership(tags: list[str], tag_set: list[str], dtype: torch.dtype, borrow: bool = False) -> Tensor:
+    """[m, L]. With `borrow`, B words also count for an I that no word of `tags` wears: pass all support tags at once."""
+    rows = [[float(tag == t) for t in tag_set] for tag in tags]
+    if borrow:
+        for column, t in enumerate(tag_set):
+            if t[0] == "I" and t not in tags:
+                for row, tag in zip(rows, tags):
+                    row[column] = float(tag == "B" + t[1:])
+    return torch.tensor(rows, dtype=dtype)

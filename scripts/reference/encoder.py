@@ -1,0 +1,78 @@
+"""Words to vectors with a BERT of `transformers`: padded batches, scaled dot-product attention."""
+
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from transformers import BertModel
+from transformers.utils import logging
+
+logging.set_verbosity_error()  # It would report the pooler, which nobody reads here.
+logging.disable_progress_bar()
+
+
+class Pieces:
+    """One sentence cut word by word: all its pieces, and where each word's first piece stands."""
+
+    def __init__(self, tokenizer: Tokenizer, words: list[str]):
+        self.ids: list[int] = []
+        self.firsts: list[int] = []
+        for word in words:
+            self.firsts.append(len(self.ids))
+            self.ids += tokenizer.encode(word, add_special_tokens=False).ids or [tokenizer.token_to_id("[UNK]")]
+
+
+class Encoder(nn.Module):
+    def __init__(self, directory: Path, dropout: float = 0.0):
+        super().__init__()
+        self.bert = BertModel.from_pretrained(
+            directory,
+            add_pooling_layer=False,
+            attn_implementation="sdpa",
+            dtype=torch.float32,
+            hidden_dropout_prob=dropout,
+            attention_probs_dropout_prob=dropout,
+        )
+        self.tokenizer = Tokenizer.from_file(str(Path(directory) / "tokenizer.json"))
+        self.tokenizer.no_padding()
+        self.tokenizer.no_truncation()
+        self.cls, self.sep = (self.tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]"))
+
+    def separate(self, sentences: list[list[str]]) -> list[Tensor]:
+        """`[CLS] x [SEP]` for every sentence: the rows of its words, [n, d] each."""
+        pieces = [Pieces(self.tokenizer, words) for words in sentences]
+        hidden = self._hidden([([self.cls, *p.ids, self.sep], [0] * (len(p.ids) + 2)) for p in pieces])
+        return [rows[[1 + at for at in p.firsts]] for rows, p in zip(hidden, pieces)]
+
+    def paired(self, queries: list[list[str]], support: list[list[str]]) -> list[list[tuple[Tensor, Tensor]]]:
+        """`[CLS] q [SEP] s [SEP]` for every query and support sentence: per query the list of (Q_i, K_i)."""
+        query_pieces, support_pieces = ([Pieces(self.tokenizer, x) for x in part] for part in (queries, support))
+        couples = [(q, s) for q in query_pieces for s in support_pieces]
+        hidden = self._hidden(
+            [
+                ([self.cls, *q.ids, self.sep, *s.ids, self.sep], [0] * (len(q.ids) + 2) + [1] * (len(s.ids) + 1))
+                for q, s in couples
+            ]
+        )
+        rows = [
+            (h[[1 + at for at in q.firsts]], h[[len(q.ids) + 2 + at for at in s.firsts]])
+            for h, (q, s) in zip(hidden, couples)
+        ]
+        return [rows[i : i + len(support)] for i in range(0, len(rows), len(support))]
+
+    def means(self, phrases: list[list[str]]) -> Tensor:
+        """One vector per phrase, read alone: the mean over all its pieces, [len(phrases), d]."""
+        pieces = [Pieces(self.tokenizer, words).ids for words in phrases]
+        hidden = self._hidden([([self.cls, *ids, self.sep], [0] * (len(ids) + 2)) for ids in pieces])
+        return torch.stack([rows[1 : 1 + len(ids)].mean(0) for rows, ids in zip(hidden, pieces)])
+
+    def _hidden(self, sequences: list[tuple[list[int], list[int]]]) -> Tensor:
+        """The last layer, [n_sequences, longest, d]; rows past a sequence's end mean nothing."""
+        longest = max(len(ids) for ids, _ in sequences)
+        pad = lambda rows: torch.tensor([row + [0] * (longest - len(row)) for row in rows])
+        return self.bert(
+            input_ids=pad([ids for ids, _ in sequences]),
+            token_type_ids=pad([segments for _, segments in sequences]),
+            attention_mask=pad([[1] * len(ids) for ids, _ in sequences]),
+        ).last_hidden_state

@@ -1,0 +1,75 @@
+"""The whole tagger: encoder, emission scorer, λ, collapsed transitions, CRF."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from . import crf
+from .emission import emissions, membership
+from .encoder import Encoder
+from .episodes import Sentence
+from .tags import name_words, tag_set
+
+
+@dataclass(frozen=True)
+class Settings:
+    context: str = "separate"  # paired | separate
+    scorer: str = "prototype"  # mn | nmn | prototype
+    similarity: str = "dot"  # dot | cosine | squared_distance | projection
+    label_names: float = 0.0  # the weight of label-name vectors in prototypes
+    transitions: str = "transfer"  # transfer | rule | none
+    constrained: bool = False  # decode legal BIO only
+    borrow: bool = False  # an I the support lacks borrows the words of its B
+
+
+class Tagger(nn.Module):
+    def __init__(self, directory: Path, settings: Settings, scale: float = 1.0, dropout: float = 0.0):
+        super().__init__()
+        self.settings = settings
+        self.encoder = Encoder(directory, dropout)
+        self.scale = nn.Parameter(torch.tensor(scale))  # λ
+        self.transitions = crf.Collapsed()
+
+    def emissions(self, support: list[Sentence], queries: list[Sentence]) -> tuple[list[str], list[Tensor]]:
+        """The tag set and per query the emissions [n, L], before λ. In separate context the support is encoded once."""
+        s = self.settings
+        tags = tag_set([x.tags for x in support], s.borrow)
+        support_words, query_words = ([x.words for x in part] for part in (support, queries))
+        all_tags = [tag for x in support for tag in x.tags]
+        member = membership(all_tags, tags, self.scale.dtype, s.borrow)
+        names = (s.label_names, self.encoder.means([name_words(t) for t in tags])) if s.label_names else None
+        if s.context == "separate":
+            rows = self.encoder.separate(support_words + query_words)
+            keys = torch.cat(rows[: len(support)])
+            pairs, members = [[(q, keys)] for q in rows[len(support) :]], [member]
+        else:
+            pairs = self.encoder.paired(query_words, support_words)
+            members = list(member.split([len(words) for words in support_words]))
+        return tags, [emissions(s.scorer, s.similarity, p, members, names) for p in pairs]
+
+    def losses(self, support: list[Sentence], queries: list[Sentence]) -> list[Tensor]:
+        """One loss per query; every gold tag must be in the support."""
+        tags, scores = self.emissions(support, queries)
+        gold = [[tags.index(tag) for tag in query.tags] for query in queries]
+        if self.settings.transitions == "transfer":
+            between = self.transitions.expand(tags)
+            return [crf.loss(self.scale * e, between, y) for e, y in zip(scores, gold)]
+        cross_entropy = nn.functional.cross_entropy
+        return [cross_entropy(self.scale * e, torch.tensor(y), reduction="sum") for e, y in zip(scores, gold)]
+
+    @torch.no_grad()
+    def tag(self, support: list[Sentence], queries: list[Sentence]) -> list[list[str]]:
+        tags, scores = self.emissions(support, queries)
+        return [[tags[i] for i in self._path(self.scale * e, tags)] for e in scores]
+
+    def _path(self, scores: Tensor, tags: list[str]) -> list[int]:
+        match self.settings.transitions:
+            case "none":
+                return scores.argmax(1).tolist()
+            case "rule":
+                return crf.greedy(scores, tags)
+            case "transfer":
+                between = self.transitions.expand(tags)
+                return crf.viterbi(scores, crf.constrain(between, tags) if self.settings.constrained else between)[0]
