@@ -7,6 +7,7 @@
 pub mod domain;
 pub mod encoder;
 pub mod error;
+pub mod eval;
 pub mod matrix;
 pub mod random;
 pub mod sampler;
