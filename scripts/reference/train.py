@@ -34,6 +34,7 @@ def optimiser(model: Tagger, o: Optimisation) -> torch.optim.AdamW:
         ],
         betas=(0.9, 0.999),
         eps=1e-8,
+        fused=True,
     )
 
 
