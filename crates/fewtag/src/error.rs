@@ -67,7 +67,44 @@ pub enum Error {
         "sequence {sequence} of a batch has {what} {index}, the encoder knows {n}: does the vocabulary belong to it?"
     )]
     PieceOutOfRange { sequence: usize, what: &'static str, index: usize, n: usize },
+    /// An encoder directory without weights that we read.
+    #[error("`{dir}` holds no `model.safetensors`")]
+    NoWeights { dir: PathBuf },
+    /// Weights in a format that can run code when it is read.
+    #[error(
+        "`{path}` is a pickle, which can run code when it is read; convert it where you trust it: \
+         `AutoModel.from_pretrained(DIR).save_pretrained(DIR, safe_serialization=True)` in Python's `transformers`"
+    )]
+    PickledWeights { path: PathBuf },
+    /// A list of weight files that cannot be read.
+    #[error("`{path}` is no index of weight files")]
+    WeightIndex { path: PathBuf, source: serde_json::Error },
+    /// A list of weight files that leads elsewhere.
+    #[error("`{path}` names `{file}`, which is no file beside it")]
+    StrayShard { path: PathBuf, file: String },
+    /// A weight file that is malformed.
+    #[error("`{path}` is no intact safetensors file")]
+    Safetensors { path: PathBuf, source: safetensors::SafeTensorError },
+    /// A weight file that cannot hold what `config.json` announces.
+    #[error(
+        "`{path}` has {n_bytes} bytes in all, too few for the {n_values} parameters of config.json"
+    )]
+    TooFewWeights { path: PathBuf, n_bytes: u64, n_values: usize },
+    /// A weight that `config.json` announces and no file has.
+    #[error("`{path}` lacks tensor `{tensor}` of shape {shape:?}, which config.json asks for")]
+    MissingTensor { path: PathBuf, tensor: String, shape: Vec<usize> },
+    /// A weight that has no place in the encoder, or comes twice.
+    #[error(
+        "`{path}` has tensor `{tensor}` of shape {shape:?}, for which the encoder of config.json has no (further) place"
+    )]
+    UnknownTensor { path: PathBuf, tensor: String, shape: Vec<usize> },
+    /// A weight of another shape than `config.json` announces.
+    #[error("tensor `{tensor}` of `{path}` has shape {found:?}, config.json asks for {expected:?}")]
+    TensorShape { path: PathBuf, tensor: String, expected: Vec<usize>, found: Vec<usize> },
+    /// A weight of a type that we do not read.
+    #[error("tensor `{tensor}` of `{path}` has type {found}, expected F32, F16 or BF16")]
+    TensorType { path: PathBuf, tensor: String, found: String },
     /// A weight that is not a number.
-    #[error("tensor `{tensor}` holds a value that is not finite: the file is damaged")]
-    NonFiniteWeight { tensor: String },
+    #[error("tensor `{tensor}` of `{path}` holds a value that is not finite: the file is damaged")]
+    NonFiniteWeight { path: PathBuf, tensor: String },
 }

@@ -100,9 +100,10 @@ impl BertConfig {
             ("max_position_embeddings", self.max_position_embeddings),
             ("type_vocab_size", self.type_vocab_size),
         ] {
-            // The upper bound keeps products of two sizes far from overflow.
-            if size == 0 || size > 1 << 24 {
-                return refuse(field, format!("{size} is not between 1 and 2^24"));
+            // Far above every real encoder; keeps the number of parameters far from overflow.
+            let max = if field == "num_hidden_layers" { 1 << 10 } else { 1 << 20 };
+            if size == 0 || size > max {
+                return refuse(field, format!("{size} is not between 1 and {max}"));
             }
         }
         if !self.hidden_size.is_multiple_of(self.num_attention_heads) {
@@ -160,6 +161,8 @@ pub(crate) mod tests {
         };
         refused(|c| c.hidden_size = 0, "hidden_size");
         refused(|c| c.num_hidden_layers = 0, "num_hidden_layers");
+        refused(|c| c.num_hidden_layers = 1 << 20, "num_hidden_layers");
+        refused(|c| c.vocab_size = usize::MAX, "vocab_size");
         refused(|c| c.num_attention_heads = 4, "num_attention_heads");
         refused(|c| c.layer_norm_eps = 0.0, "layer_norm_eps");
     }

@@ -11,6 +11,7 @@
 pub mod batch;
 pub mod config;
 pub mod parameters;
+pub mod weights;
 pub mod word_pieces;
 
 use std::any::Any;

@@ -1,0 +1,542 @@
+//! Encoder weights in Hugging Face directories: `config.json` and `model.safetensors`.
+//!
+//! ```text
+//! load  config.json ─▶ BertConfig ─▶ Parameters of that shape, filled tensor by tensor from
+//!       model.safetensors, or from every file that model.safetensors.index.json names
+//! ```
+//!
+//! Files hold f32, f16 or bf16; we compute in f32. Names may carry the prefix `bert.` and the old
+//! `gamma`/`beta`. After loading, every weight came from a tensor of exactly its shape and is finite. A tensor
+//! that has no place is an error, unless it belongs to a head that we do not use ([`IGNORED`]): a silent skip
+//! would hide that a file is of another architecture.
+//!
+//! Pickles (`pytorch_model.bin`) are refused: reading one can run any code.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+use half::{bf16, f16};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, View};
+use serde::Deserialize;
+
+use super::config::BertConfig;
+use super::parameters::{Parameters, Tensor, tensors};
+use crate::error::{Error, Result};
+
+/// Tensors of a BERT file that the encoder itself does not have, without prefix and with new names.
+pub const IGNORED: [&str; 16] = [
+    "embeddings.position_ids",
+    "pooler.dense.weight",
+    "pooler.dense.bias",
+    "cls.predictions.bias",
+    "cls.predictions.decoder.weight",
+    "cls.predictions.decoder.bias",
+    "cls.predictions.transform.dense.weight",
+    "cls.predictions.transform.dense.bias",
+    "cls.predictions.transform.LayerNorm.weight",
+    "cls.predictions.transform.LayerNorm.bias",
+    "cls.seq_relationship.weight",
+    "cls.seq_relationship.bias",
+    "classifier.weight",
+    "classifier.bias",
+    "qa_outputs.weight",
+    "qa_outputs.bias",
+];
+
+/// Loads the encoder in `dir`.
+///
+/// # Errors
+///
+/// If a file is missing or malformed, or if the weights are not exactly those that `config.json` describes.
+pub fn load(dir: &Path) -> Result<Parameters> {
+    let path = dir.join("config.json");
+    let text = std::fs::read_to_string(&path).map_err(|source| Error::File { path, source })?;
+    let config = BertConfig::from_json(&text)?;
+    let files = weight_files(dir)?;
+    let sizes: Result<Vec<u64>> = files.iter().map(|path| Ok(metadata(path)?.len())).collect();
+    let mut loading = Loading::new(&config, sizes?.into_iter().sum(), &files[0])?;
+    for path in &files {
+        loading.add(&read(path)?, path)?;
+    }
+    loading.finish(&files[0])
+}
+
+/// The encoder of shape `config` in the bytes of one safetensors file; `path` is its name in messages.
+///
+/// # Errors
+///
+/// If the bytes are no such file, or if the weights are not exactly those that `config` describes.
+pub fn from_bytes(config: &BertConfig, bytes: &[u8], path: &Path) -> Result<Parameters> {
+    let mut loading = Loading::new(config, bytes.len() as u64, path)?;
+    loading.add(bytes, path)?;
+    loading.finish(path)
+}
+
+/// The weights as the bytes of a `model.safetensors` in f32, which `transformers` reads too.
+///
+/// # Panics
+///
+/// Never: names are distinct and every tensor has the size of its shape.
+#[must_use]
+pub fn to_bytes(parameters: &Parameters) -> Vec<u8> {
+    let tensors = parameters.tensors().map(|(tensor, values)| {
+        let Tensor { name, shape, .. } = tensor;
+        (name, Stored { shape, values })
+    });
+    let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+    safetensors::serialize(tensors, Some(metadata)).expect("parameters are well-formed tensors")
+}
+
+/// The files that hold the weights of the encoder in `dir`, at least one.
+///
+/// # Errors
+///
+/// [`Error::PickledWeights`] or [`Error::NoWeights`] if there is none in a safe format.
+pub fn weight_files(dir: &Path) -> Result<Vec<PathBuf>> {
+    let single = dir.join("model.safetensors");
+    if single.is_file() {
+        return Ok(vec![single]);
+    }
+    let index = dir.join("model.safetensors.index.json");
+    if index.is_file() {
+        return shards(dir, &index);
+    }
+    for pickle in ["pytorch_model.bin", "pytorch_model.bin.index.json"] {
+        let path = dir.join(pickle);
+        if path.is_file() {
+            return Err(Error::PickledWeights { path });
+        }
+    }
+    Err(Error::NoWeights { dir: dir.to_owned() })
+}
+
+/// The distinct files of an index, in the order of their names.
+fn shards(dir: &Path, index: &Path) -> Result<Vec<PathBuf>> {
+    #[derive(Deserialize)]
+    struct Index {
+        weight_map: BTreeMap<String, String>,
+    }
+    let Index { weight_map } = serde_json::from_slice(&read(index)?)
+        .map_err(|source| Error::WeightIndex { path: index.to_owned(), source })?;
+    let names: BTreeSet<String> = weight_map.into_values().collect();
+    // An index must not lead out of its directory.
+    let stray =
+        |name: &String| Path::new(name).file_name().is_none_or(|file| file != name.as_str());
+    if let Some(file) = names.iter().find(|name| stray(name)) {
+        return Err(Error::StrayShard { path: index.to_owned(), file: file.clone() });
+    }
+    if names.is_empty() {
+        return Err(Error::NoWeights { dir: dir.to_owned() });
+    }
+    Ok(names.into_iter().map(|name| dir.join(name)).collect())
+}
+
+/// Parameters that are being filled, and the tensors that are still to come.
+struct Loading {
+    parameters: Parameters,
+    missing: BTreeMap<String, Tensor>,
+}
+
+impl Loading {
+    /// For files of `n_bytes` in total, so that a wrong `config.json` cannot ask for endless memory.
+    fn new(config: &BertConfig, n_bytes: u64, path: &Path) -> Result<Self> {
+        let tensors = tensors(config);
+        let n_values = tensors.last().map_or(0, |tensor| tensor.place.end);
+        if n_values as u64 > n_bytes / size_of::<f16>() as u64 {
+            return Err(Error::TooFewWeights { path: path.to_owned(), n_bytes, n_values });
+        }
+        let missing = tensors.into_iter().map(|tensor| (tensor.name.clone(), tensor)).collect();
+        Ok(Self { parameters: Parameters::zeros(config), missing })
+    }
+
+    /// Takes all tensors of one file.
+    fn add(&mut self, bytes: &[u8], path: &Path) -> Result<()> {
+        let file = SafeTensors::deserialize(bytes)
+            .map_err(|source| Error::Safetensors { path: path.to_owned(), source })?;
+        // In a fixed order, so that a file with two faults is always refused for the same one.
+        let tensors: BTreeMap<&str, TensorView> = file.iter().collect();
+        for (stored_name, view) in tensors {
+            let name = today_name(stored_name);
+            if IGNORED.contains(&name.as_ref()) {
+                continue;
+            }
+            let Some(tensor) = self.missing.remove(name.as_ref()) else {
+                return Err(Error::UnknownTensor {
+                    path: path.to_owned(),
+                    tensor: stored_name.to_owned(),
+                    shape: view.shape().to_vec(),
+                });
+            };
+            let values = &mut self.parameters.values_mut()[tensor.place.clone()];
+            fill(values, &tensor, &view, path)?;
+        }
+        Ok(())
+    }
+
+    /// The parameters, if nothing is missing.
+    fn finish(self, path: &Path) -> Result<Parameters> {
+        match self.missing.into_values().next() {
+            None => Ok(self.parameters),
+            Some(Tensor { name: tensor, shape, .. }) => {
+                Err(Error::MissingTensor { path: path.to_owned(), tensor, shape })
+            }
+        }
+    }
+}
+
+/// The name of a tensor without the model's prefix and with `weight`/`bias` for the old `gamma`/`beta`.
+fn today_name(name: &str) -> Cow<'_, str> {
+    let name = name.strip_prefix("bert.").unwrap_or(name);
+    for (old, new) in
+        [("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")]
+    {
+        if let Some(start) = name.strip_suffix(old) {
+            return format!("{start}{new}").into();
+        }
+    }
+    name.into()
+}
+
+/// Copies the numbers of `view` into their place.
+fn fill(values: &mut [f32], tensor: &Tensor, view: &TensorView, path: &Path) -> Result<()> {
+    let (path, name) = (path.to_owned(), tensor.name.clone());
+    if view.shape() != tensor.shape {
+        let (expected, found) = (tensor.shape.clone(), view.shape().to_vec());
+        return Err(Error::TensorShape { path, tensor: name, expected, found });
+    }
+    match view.dtype() {
+        Dtype::F32 => convert(values, view.data(), f32::from_le_bytes),
+        Dtype::F16 => convert(values, view.data(), |bytes| f16::from_le_bytes(bytes).to_f32()),
+        Dtype::BF16 => convert(values, view.data(), |bytes| bf16::from_le_bytes(bytes).to_f32()),
+        found => return Err(Error::TensorType { path, tensor: name, found: found.to_string() }),
+    }
+    if values.iter().all(|value| value.is_finite()) {
+        Ok(())
+    } else {
+        Err(Error::NonFiniteWeight { path, tensor: name })
+    }
+}
+
+fn convert<const N: usize>(values: &mut [f32], bytes: &[u8], number: impl Fn([u8; N]) -> f32) {
+    let (numbers, rest) = bytes.as_chunks::<N>();
+    assert!(rest.is_empty() && numbers.len() == values.len(), "the shapes were compared");
+    for (value, bytes) in values.iter_mut().zip(numbers) {
+        *value = number(*bytes);
+    }
+}
+
+/// A tensor on its way into a file.
+struct Stored<'a> {
+    shape: Vec<usize>,
+    values: &'a [f32],
+}
+
+impl View for Stored<'_> {
+    fn dtype(&self) -> Dtype {
+        Dtype::F32
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        self.values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    }
+
+    fn data_len(&self) -> usize {
+        size_of_val(self.values)
+    }
+}
+
+fn metadata(path: &Path) -> Result<std::fs::Metadata> {
+    std::fs::metadata(path).map_err(|source| Error::File { path: path.to_owned(), source })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|source| Error::File { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tensor as a test writes it: bytes of any type.
+    #[derive(Clone)]
+    struct Raw {
+        dtype: Dtype,
+        shape: Vec<usize>,
+        bytes: Vec<u8>,
+    }
+
+    impl View for &Raw {
+        fn dtype(&self) -> Dtype {
+            self.dtype
+        }
+        fn shape(&self) -> &[usize] {
+            &self.shape
+        }
+        fn data(&self) -> Cow<'_, [u8]> {
+            Cow::Borrowed(&self.bytes)
+        }
+        fn data_len(&self) -> usize {
+            self.bytes.len()
+        }
+    }
+
+    type File = BTreeMap<String, Raw>;
+
+    fn tiny_dir() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny-encoder")
+    }
+
+    fn tiny() -> Parameters {
+        load(&tiny_dir()).unwrap()
+    }
+
+    /// The tensors of the tiny encoder's own file.
+    fn tiny_file() -> File {
+        let bytes = read(&tiny_dir().join("model.safetensors")).unwrap();
+        let file = SafeTensors::deserialize(&bytes).unwrap();
+        file.iter()
+            .map(|(name, view)| {
+                let (shape, bytes) = (view.shape().to_vec(), view.data().to_vec());
+                (name.to_owned(), Raw { dtype: view.dtype(), shape, bytes })
+            })
+            .collect()
+    }
+
+    fn bytes_of(file: &File) -> Vec<u8> {
+        safetensors::serialize(file, None).unwrap()
+    }
+
+    fn loaded(file: &File) -> Result<Parameters> {
+        from_bytes(tiny().config(), &bytes_of(file), Path::new("test.safetensors"))
+    }
+
+    fn refusal(file: &File) -> String {
+        loaded(file).unwrap_err().to_string()
+    }
+
+    /// A directory with the tiny encoder's `config.json` and the given files.
+    fn dir_with(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::copy(tiny_dir().join("config.json"), dir.path().join("config.json")).unwrap();
+        for (name, bytes) in files {
+            std::fs::write(dir.path().join(name), bytes).unwrap();
+        }
+        dir
+    }
+
+    const KEY_BIAS: &str = "encoder.layer.1.attention.self.key.bias";
+
+    #[test]
+    fn every_tensor_arrives_in_its_place() {
+        let file = tiny_file();
+        for (tensor, values) in tiny().tensors() {
+            let stored: Vec<f32> = file[&tensor.name]
+                .bytes
+                .as_chunks()
+                .0
+                .iter()
+                .copied()
+                .map(f32::from_le_bytes)
+                .collect();
+            assert_eq!(values, stored, "{}", tensor.name);
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let parameters = tiny();
+        let bytes = to_bytes(&parameters);
+        let again = from_bytes(parameters.config(), &bytes, Path::new("again")).unwrap();
+        assert_eq!(again, parameters);
+    }
+
+    #[test]
+    fn prefixes_and_old_names_are_understood() {
+        let old: File = tiny_file()
+            .into_iter()
+            .map(|(name, raw)| {
+                let name = name
+                    .replace("LayerNorm.weight", "LayerNorm.gamma")
+                    .replace("LayerNorm.bias", "LayerNorm.beta");
+                (format!("bert.{name}"), raw)
+            })
+            .collect();
+        assert_eq!(loaded(&old).unwrap(), tiny());
+    }
+
+    #[test]
+    fn heads_that_we_do_not_use_are_ignored() {
+        let mut file = tiny_file();
+        for name in ["bert.pooler.dense.weight", "cls.predictions.transform.LayerNorm.gamma"] {
+            file.insert(name.into(), Raw { dtype: Dtype::I64, shape: vec![1], bytes: vec![0; 8] });
+        }
+        assert_eq!(loaded(&file).unwrap(), tiny());
+    }
+
+    #[test]
+    fn half_precision_is_widened() {
+        for dtype in [Dtype::F16, Dtype::BF16] {
+            let narrow = |bytes: &[u8; 4]| match (dtype, f32::from_le_bytes(*bytes)) {
+                (Dtype::F16, value) => f16::from_f32(value).to_le_bytes(),
+                (_, value) => bf16::from_f32(value).to_le_bytes(),
+            };
+            let mut file = tiny_file();
+            for raw in file.values_mut() {
+                raw.bytes = raw.bytes.as_chunks().0.iter().flat_map(narrow).collect();
+                raw.dtype = dtype;
+            }
+            let halved = loaded(&file).unwrap();
+            for (half, full) in halved.values().iter().zip(tiny().values()) {
+                // bf16 keeps 8 significant bits; near zero f16 has an absolute step of 2^-24.
+                assert!((half - full).abs() <= full.abs() / 256.0 + 1e-7, "{dtype}: {half} {full}");
+            }
+        }
+    }
+
+    #[test]
+    fn shards_together_are_one_file() {
+        let (mut first, mut second) = (tiny_file(), File::new());
+        while second.len() < first.len() {
+            let (name, raw) = first.pop_last().unwrap();
+            second.insert(name, raw);
+        }
+        let map = |file: &File, to: &str| {
+            file.keys().map(|name| (name.clone(), to.into())).collect::<Vec<_>>()
+        };
+        let mut names: BTreeMap<String, String> =
+            map(&first, "a.safetensors").into_iter().collect();
+        names.extend(map(&second, "b.safetensors"));
+        let index =
+            serde_json::json!({"metadata": {"total_size": 1}, "weight_map": names}).to_string();
+        let dir = dir_with(&[
+            ("a.safetensors", &bytes_of(&first)),
+            ("b.safetensors", &bytes_of(&second)),
+            ("model.safetensors.index.json", index.as_bytes()),
+        ]);
+        assert_eq!(load(dir.path()).unwrap(), tiny());
+    }
+
+    #[test]
+    fn an_index_that_leaves_its_directory_is_refused() {
+        for stray in ["../x.safetensors", "/x.safetensors", "a/../..", ""] {
+            let index = serde_json::json!({"weight_map": {"x": stray}}).to_string();
+            let dir = dir_with(&[("model.safetensors.index.json", index.as_bytes())]);
+            assert!(matches!(load(dir.path()), Err(Error::StrayShard { .. })), "{stray}");
+        }
+    }
+
+    #[test]
+    fn a_malformed_index_is_refused() {
+        let dir = dir_with(&[("model.safetensors.index.json", b"{}")]);
+        assert!(matches!(load(dir.path()), Err(Error::WeightIndex { .. })));
+        let dir = dir_with(&[("model.safetensors.index.json", br#"{"weight_map": {}}"#)]);
+        assert!(matches!(load(dir.path()), Err(Error::NoWeights { .. })));
+    }
+
+    #[test]
+    fn a_missing_tensor_is_named_with_its_shape() {
+        let mut file = tiny_file();
+        file.remove(KEY_BIAS);
+        let message = refusal(&file);
+        assert!(message.contains(&format!("lacks tensor `{KEY_BIAS}` of shape [20]")), "{message}");
+    }
+
+    #[test]
+    fn an_unknown_tensor_is_named() {
+        let mut file = tiny_file();
+        file.insert("encoder.layer.2.output.dense.bias".into(), file[KEY_BIAS].clone());
+        let message = refusal(&file);
+        assert!(
+            message.contains("tensor `encoder.layer.2.output.dense.bias` of shape [20]"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_tensor_under_two_names_is_refused() {
+        let mut file = tiny_file();
+        file.insert(format!("bert.{KEY_BIAS}"), file[KEY_BIAS].clone());
+        assert!(matches!(loaded(&file), Err(Error::UnknownTensor { .. })));
+    }
+
+    #[test]
+    fn a_wrong_shape_is_named_beside_the_right_one() {
+        let mut file = tiny_file();
+        file.get_mut(KEY_BIAS).unwrap().shape = vec![4, 5];
+        let message = refusal(&file);
+        assert!(
+            message.contains(KEY_BIAS) && message.contains("[4, 5], config.json asks for [20]"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_type_that_is_no_float_is_refused() {
+        let mut file = tiny_file();
+        file.get_mut(KEY_BIAS).unwrap().dtype = Dtype::I32;
+        assert!(refusal(&file).contains("type I32, expected F32, F16 or BF16"));
+    }
+
+    #[test]
+    fn weights_that_are_not_finite_are_refused() {
+        for bad in [f32::NAN, f32::INFINITY] {
+            let mut file = tiny_file();
+            file.get_mut(KEY_BIAS).unwrap().bytes[8..12].copy_from_slice(&bad.to_le_bytes());
+            let message = refusal(&file);
+            assert!(message.contains(KEY_BIAS) && message.contains("not finite"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_truncated_file_is_refused() {
+        let bytes = bytes_of(&tiny_file());
+        let cut = |length| from_bytes(tiny().config(), &bytes[..length], Path::new("cut"));
+        for length in [bytes.len() * 3 / 4, bytes.len() - 1] {
+            assert!(matches!(cut(length), Err(Error::Safetensors { .. })), "{length}");
+        }
+        for length in [0, 7, 100] {
+            assert!(matches!(cut(length), Err(Error::TooFewWeights { .. })), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_safetensors_is_refused() {
+        let noise = vec![b'x'; 60_000];
+        let refused = from_bytes(tiny().config(), &noise, Path::new("noise"));
+        assert!(matches!(refused, Err(Error::Safetensors { .. })));
+    }
+
+    #[test]
+    fn a_config_far_too_large_for_its_file_is_refused_before_memory_is_taken() {
+        let sizes = BertConfig {
+            hidden_size: 1 << 20,
+            num_hidden_layers: 1 << 10,
+            ..tiny().config().clone()
+        };
+        let refused = from_bytes(&sizes, &bytes_of(&tiny_file()), Path::new("small"));
+        assert!(matches!(refused, Err(Error::TooFewWeights { .. })));
+    }
+
+    #[test]
+    fn a_pickle_is_refused_with_a_way_out() {
+        let dir = dir_with(&[("pytorch_model.bin", b"")]);
+        let message = load(dir.path()).unwrap_err().to_string();
+        assert!(
+            message.contains("pytorch_model.bin` is a pickle")
+                && message.contains("safe_serialization"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_directory_without_weights_or_config_is_refused() {
+        assert!(matches!(load(dir_with(&[]).path()), Err(Error::NoWeights { .. })));
+        let empty = tempfile::tempdir().unwrap();
+        assert!(matches!(load(empty.path()), Err(Error::File { .. })));
+    }
+}
