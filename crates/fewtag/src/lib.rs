@@ -5,9 +5,9 @@
 //! or the network. Start at [`domain`] for the nouns; `ARCHITECTURE.md` in the repository is the map.
 
 pub mod domain;
+pub mod embedder;
 pub mod encoder;
 pub mod error;
-pub mod eval;
 pub mod matrix;
 pub mod random;
 pub mod sampler;

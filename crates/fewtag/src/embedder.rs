@@ -1,0 +1,406 @@
+//! Words to vectors: which sequences the encoder reads, and which of its rows are word vectors.
+//!
+//! ```text
+//! paired    [CLS] q [SEP] sᵢ [SEP]   segments 0…0 1…1   → Qᵢ [n, d] and Kᵢ [mᵢ, d], stacked
+//! alone     [CLS] x [SEP]            segment 0          → X [n, d]
+//! name      [CLS] words [SEP]        segment 0          → the mean of all its pieces, [1, d]
+//! ```
+//!
+//! A word's vector is the last layer's row of its first piece. Sequences run through the encoder in chunks of
+//! about [`CHUNK`] pieces. The cut depends on the sequences alone, and gradients are added chunk by chunk in
+//! order; so neither the number of threads nor the memory for activations changes a bit of the result.
+//! Activations that do not fit the budget are computed again during the backward pass.
+
+use std::ops::Range;
+
+use crate::encoder::{
+    BertConfig, Dropout, Engine, Gradients, PackedBatch, Piece, Pieces, Trace, WordPieces,
+};
+use crate::error::Result;
+use crate::matrix::Matrix;
+use crate::random::Random;
+use crate::tag::Tag;
+
+/// Pieces per chunk: enough rows to keep the matrix products busy, few enough that their activations stay
+/// around 200 MB for a small encoder.
+const CHUNK: usize = 1024;
+
+/// One sequence for the encoder, and which of its rows are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sequence {
+    pieces: Vec<Piece>,
+    wanted: Wanted,
+}
+
+/// Positions of pieces in a sequence, increasing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Wanted {
+    /// One row each.
+    Rows(Vec<usize>),
+    /// One row, their mean.
+    Mean(Range<usize>),
+}
+
+impl Sequence {
+    /// `[CLS] sentence [SEP]`: one row per word.
+    #[must_use]
+    pub fn alone(sentence: &Pieces, frame: &WordPieces) -> Self {
+        let first = sentence.first.iter().map(|first| first + 1).collect();
+        Self { pieces: framed(sentence, frame), wanted: Wanted::Rows(first) }
+    }
+
+    /// `[CLS] name [SEP]`: one row, the mean over the pieces of a label's name.
+    #[must_use]
+    pub fn name(name: &Pieces, frame: &WordPieces) -> Self {
+        Self { pieces: framed(name, frame), wanted: Wanted::Mean(1..name.ids.len() + 1) }
+    }
+
+    /// `[CLS] query [SEP] support [SEP]`: the rows of the query's words, then those of the support's.
+    #[must_use]
+    pub fn paired(query: &Pieces, support: &Pieces, frame: &WordPieces) -> Self {
+        let mut pieces = framed(query, frame);
+        let start = pieces.len();
+        let ids = support.ids.iter().copied().chain([frame.sep()]);
+        pieces.extend(ids.map(|id| Piece { id, segment: 1 }));
+        let of_query = query.first.iter().map(|first| first + 1);
+        let of_support = support.first.iter().map(|first| first + start);
+        Self { pieces, wanted: Wanted::Rows(of_query.chain(of_support).collect()) }
+    }
+
+    /// The number of pieces, special ones included.
+    #[must_use]
+    pub fn n_pieces(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// Takes the wanted rows of `hidden` `[n_pieces, d]`, whose sequence starts at row `start`.
+    fn gather(&self, hidden: &Matrix, start: usize) -> Matrix {
+        match &self.wanted {
+            Wanted::Rows(wanted) => {
+                let rows = wanted.iter().flat_map(|at| hidden.row(start + at));
+                Matrix::new(rows.copied().collect(), hidden.n_cols())
+            }
+            Wanted::Mean(wanted) => {
+                let mut mean = Matrix::zeros(1, hidden.n_cols());
+                for at in wanted.clone() {
+                    add_scaled(mean.row_mut(0), 1.0 / wanted.len() as f32, hidden.row(start + at));
+                }
+                mean
+            }
+        }
+    }
+
+    /// The transpose of [`Sequence::gather`]: puts the gradients of the read rows where they came from.
+    fn scatter(&self, d_read: &Matrix, d_hidden: &mut Matrix, start: usize) {
+        match &self.wanted {
+            Wanted::Rows(wanted) => {
+                for (at, row) in wanted.iter().zip(d_read.rows()) {
+                    d_hidden.row_mut(start + at).copy_from_slice(row);
+                }
+            }
+            Wanted::Mean(wanted) => {
+                for at in wanted.clone() {
+                    let row = d_hidden.row_mut(start + at);
+                    add_scaled(row, 1.0 / wanted.len() as f32, d_read.row(0));
+                }
+            }
+        }
+    }
+}
+
+/// `[CLS] inner [SEP]` in segment 0.
+fn framed(inner: &Pieces, frame: &WordPieces) -> Vec<Piece> {
+    let ids = [frame.cls()].into_iter().chain(inner.ids.iter().copied()).chain([frame.sep()]);
+    ids.map(|id| Piece { id, segment: 0 }).collect()
+}
+
+/// `sum += factor · row`.
+fn add_scaled(sum: &mut [f32], factor: f32, row: &[f32]) {
+    for (sum, value) in sum.iter_mut().zip(row) {
+        *sum += factor * value;
+    }
+}
+
+/// The words that name a tag: `begin` or `inner` and the words of the slot, or `ordinary`.
+///
+/// ```
+/// use fewtag::embedder::name_words;
+///
+/// assert_eq!(name_words(&"B-time_rangeStart".parse()?), ["begin", "time", "range", "Start"]);
+/// # Ok::<(), fewtag::Error>(())
+/// ```
+#[must_use]
+pub fn name_words(tag: &Tag) -> Vec<String> {
+    let (first, slot) = match tag {
+        Tag::O => return vec!["ordinary".to_owned()],
+        Tag::B(slot) => ("begin", slot),
+        Tag::I(slot) => ("inner", slot),
+    };
+    let mut words = vec![first.to_owned()];
+    for part in slot.as_str().split(['_', '-', '.', '/']) {
+        let mut word = String::new();
+        let mut before = ' ';
+        for letter in part.chars() {
+            let hump = letter.is_uppercase() && (before.is_lowercase() || before.is_numeric());
+            if hump {
+                words.push(std::mem::take(&mut word));
+            }
+            word.push(letter);
+            before = letter;
+        }
+        words.push(word);
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Reads every sequence; the answer for one is its wanted rows, `[n_wanted, d]` (`[1, d]` for a name).
+///
+/// # Errors
+///
+/// Whatever the engine refuses, such as a sequence longer than its position table.
+pub fn embed(engine: &dyn Engine, sequences: &[Sequence]) -> Result<Vec<Matrix>> {
+    let mut read = Vec::with_capacity(sequences.len());
+    for chunk in chunks(sequences) {
+        let batch = packed(&sequences[chunk.clone()]);
+        let hidden = engine.encode(&batch)?;
+        read.extend(gather(&sequences[chunk], &batch, &hidden));
+    }
+    Ok(read)
+}
+
+/// What the backward pass needs to know of a forward pass for training.
+pub struct Tape<'a> {
+    sequences: &'a [Sequence],
+    chunks: Vec<Chunk>,
+}
+
+struct Chunk {
+    range: Range<usize>,
+    batch: PackedBatch,
+    dropout: Option<Dropout>,
+    /// The activations, if they fit the budget; otherwise they are computed again.
+    trace: Option<Trace>,
+}
+
+/// Like [`embed`], but with dropout and a [`Tape`] whose activations take at most about `budget` bytes.
+///
+/// # Errors
+///
+/// As [`embed`].
+pub fn embed_for_training<'a>(
+    engine: &dyn Engine,
+    sequences: &'a [Sequence],
+    dropout: Option<Dropout>,
+    budget: usize,
+) -> Result<(Vec<Matrix>, Tape<'a>)> {
+    let mut read = Vec::with_capacity(sequences.len());
+    let mut tape = Tape { sequences, chunks: Vec::new() };
+    let mut kept = 0;
+    for (at, range) in chunks(sequences).into_iter().enumerate() {
+        let batch = packed(&sequences[range.clone()]);
+        let dropout = dropout
+            .map(|Dropout { rate, seed }| Dropout { rate, seed: Random::new(seed).at(at as u64) });
+        let (hidden, trace) = engine.encode_for_training(&batch, dropout)?;
+        read.extend(gather(&sequences[range.clone()], &batch, &hidden));
+        let bytes = trace_bytes(engine.parameters().config(), &batch);
+        // Room for one more trace stays free, for a chunk that is computed again beside the kept ones.
+        let keep = kept + 2 * bytes <= budget;
+        kept += if keep { bytes } else { 0 };
+        tape.chunks.push(Chunk { range, batch, dropout, trace: keep.then_some(trace) });
+    }
+    Ok((read, tape))
+}
+
+impl Tape<'_> {
+    /// Adds the gradients of the encoder's parameters to `gradients`, given those of the rows that
+    /// [`embed_for_training`] gave, one matrix per sequence of the same shape.
+    ///
+    /// # Errors
+    ///
+    /// As [`embed`]; in practice none, since the forward pass went well.
+    ///
+    /// # Panics
+    ///
+    /// If `d_read` has another number of matrices than there are sequences.
+    pub fn backward(
+        self,
+        engine: &dyn Engine,
+        d_read: &[Matrix],
+        gradients: &mut Gradients,
+    ) -> Result<()> {
+        assert_eq!(d_read.len(), self.sequences.len(), "one gradient per sequence");
+        for Chunk { range, batch, dropout, trace } in self.chunks {
+            let trace = match trace {
+                Some(trace) => trace,
+                None => engine.encode_for_training(&batch, dropout)?.1,
+            };
+            let mut d_hidden = Matrix::zeros(batch.n_pieces(), engine.width());
+            for (n, at) in range.enumerate() {
+                self.sequences[at].scatter(&d_read[at], &mut d_hidden, batch.rows(n).start);
+            }
+            engine.backward(&batch, &trace, d_hidden, gradients);
+        }
+        Ok(())
+    }
+}
+
+/// About how much a trace of `batch` takes: per layer and piece the rows before and after every linear layer
+/// and normalisation, and the attention probabilities of every head.
+fn trace_bytes(config: &BertConfig, batch: &PackedBatch) -> usize {
+    let (h, f) = (config.hidden_size, config.intermediate_size);
+    let n_probabilities: usize = batch.sequences().map(|rows| rows.len().pow(2)).sum();
+    let n_numbers =
+        batch.n_pieces() * (8 * h + 2 * f) + n_probabilities * config.num_attention_heads;
+    n_numbers * config.num_hidden_layers * size_of::<f32>()
+}
+
+/// Cuts the sequences into runs of at most [`CHUNK`] pieces, or of one sequence that is longer.
+fn chunks(sequences: &[Sequence]) -> Vec<Range<usize>> {
+    let mut chunks: Vec<Range<usize>> = Vec::new();
+    let mut n_pieces = 0;
+    for (at, sequence) in sequences.iter().enumerate() {
+        n_pieces += sequence.n_pieces();
+        match chunks.last_mut() {
+            Some(chunk) if n_pieces <= CHUNK => chunk.end = at + 1,
+            _ => {
+                n_pieces = sequence.n_pieces();
+                chunks.push(at..at + 1);
+            }
+        }
+    }
+    chunks
+}
+
+fn packed(sequences: &[Sequence]) -> PackedBatch {
+    let mut batch = PackedBatch::new();
+    for sequence in sequences {
+        batch.push(sequence.pieces.iter().copied());
+    }
+    batch
+}
+
+fn gather(
+    sequences: &[Sequence],
+    batch: &PackedBatch,
+    hidden: &Matrix,
+) -> impl Iterator<Item = Matrix> {
+    sequences
+        .iter()
+        .zip(batch.sequences())
+        .map(|(sequence, rows)| sequence.gather(hidden, rows.start))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::encoder::{Frozen, Input, Parameters};
+
+    /// An encoder whose row for a piece is `[id, segment, row in the batch]`.
+    struct Echo(Parameters);
+
+    impl Engine for Echo {
+        fn parameters(&self) -> &Parameters {
+            &self.0
+        }
+
+        fn parameters_mut(&mut self) -> &mut Parameters {
+            &mut self.0
+        }
+
+        fn frozen(&self) -> Frozen {
+            Frozen::Nothing
+        }
+
+        fn forward(&self, batch: &PackedBatch, _: Input, _: Range<usize>) -> Result<Matrix> {
+            let rows = batch.pieces().iter().enumerate();
+            let rows = rows.flat_map(|(row, p)| [p.id as f32, f32::from(p.segment), row as f32]);
+            Ok(Matrix::new(rows.collect(), 3))
+        }
+
+        fn forward_for_training(
+            &self,
+            batch: &PackedBatch,
+            input: Input,
+            layers: Range<usize>,
+            _: Option<Dropout>,
+        ) -> Result<(Matrix, Trace)> {
+            Ok((self.forward(batch, input, layers)?, Trace::new(())))
+        }
+
+        fn backward(
+            &self,
+            _: &PackedBatch,
+            _: &Trace,
+            _: Matrix,
+            _: &mut Gradients,
+        ) -> Option<Matrix> {
+            unreachable!("these tests only read")
+        }
+    }
+
+    fn echo() -> Echo {
+        let json = r#"{"hidden_size": 3, "num_hidden_layers": 1, "num_attention_heads": 1,
+            "intermediate_size": 1, "vocab_size": 300, "max_position_embeddings": 9}"#;
+        let config = BertConfig::from_json(json).unwrap();
+        Echo(Parameters::zeros(&config))
+    }
+
+    fn word_pieces() -> WordPieces {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny-encoder");
+        WordPieces::load(&dir).unwrap()
+    }
+
+    fn pieces(ids: &[u32], first: &[usize]) -> Pieces {
+        Pieces { ids: ids.to_vec(), first: first.to_vec() }
+    }
+
+    #[test]
+    fn words_are_read_at_their_first_piece() {
+        let frame = word_pieces();
+        let (cls, sep) = (frame.cls(), frame.sep());
+        let query = pieces(&[10, 11, 12], &[0, 2]);
+        let support = pieces(&[20, 21, 22], &[0, 1]);
+        let alone = Sequence::alone(&query, &frame);
+        let paired = Sequence::paired(&query, &support, &frame);
+        let ids: Vec<u32> = paired.pieces.iter().map(|piece| piece.id).collect();
+        assert_eq!(ids, [cls, 10, 11, 12, sep, 20, 21, 22, sep]);
+
+        let read = embed(&echo(), &[alone, paired]).unwrap();
+        assert_eq!(read[0].values(), [10.0, 0.0, 1.0, 12.0, 0.0, 3.0]);
+        // The second sequence starts at row 5.
+        let of_query = [[10.0, 0.0, 6.0], [12.0, 0.0, 8.0]];
+        let of_support = [[20.0, 1.0, 10.0], [21.0, 1.0, 11.0]];
+        assert_eq!(read[1].values(), [of_query, of_support].as_flattened().as_flattened());
+    }
+
+    #[test]
+    fn a_name_is_the_mean_of_its_pieces() {
+        let name = Sequence::name(&pieces(&[10, 14], &[0]), &word_pieces());
+        assert_eq!(embed(&echo(), &[name]).unwrap()[0].values(), [12.0, 0.0, 1.5]);
+    }
+
+    #[test]
+    fn chunks_hold_whole_sequences_in_order() {
+        let frame = word_pieces();
+        let of = |n: usize| Sequence::name(&pieces(&vec![7; n - 2], &[0]), &frame);
+        let sequences = [of(CHUNK + 5), of(CHUNK - 3), of(3), of(3), of(CHUNK)];
+        assert_eq!(chunks(&sequences), [0..1, 1..3, 3..4, 4..5]);
+        assert!(chunks(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_slot_name_is_cut_into_words() {
+        for (tag, words) in [
+            ("O", "ordinary"),
+            ("I-object_part.of-series/type", "inner object part of series type"),
+            ("B-timeRange2End", "begin time Range2 End"),
+            ("B-GPE", "begin GPE"),
+            ("B-__", "begin"),
+        ] {
+            assert_eq!(name_words(&tag.parse().unwrap()).join(" "), words);
+        }
+    }
+}
