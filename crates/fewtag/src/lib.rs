@@ -8,6 +8,7 @@ pub mod domain;
 pub mod embedder;
 pub mod encoder;
 pub mod error;
+pub mod eval;
 pub mod matrix;
 pub mod random;
 pub mod sampler;
