@@ -4,6 +4,7 @@
 //! Embedding" and is synchronous and silent: it never prints and never reads the environment, the clock
 //! or the network. Start at [`domain`] for the nouns; `ARCHITECTURE.md` in the repository is the map.
 
+pub mod crf;
 pub mod domain;
 pub mod embedder;
 pub mod encoder;
@@ -13,9 +14,11 @@ pub mod matrix;
 pub mod random;
 pub mod sampler;
 pub mod tag;
+pub mod transition;
 
 pub use domain::{Domain, Episode, Sentence, SupportSet, Token};
 pub use error::{Error, Result};
 pub use matrix::Matrix;
 pub use random::Random;
 pub use tag::{Slot, Span, Tag, TagClass, TagSet};
+pub use transition::{CollapsedTransitions, TransitionMode};

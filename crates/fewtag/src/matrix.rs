@@ -63,4 +63,11 @@ impl Matrix {
     pub fn values_mut(&mut self) -> &mut [f32] {
         &mut self.values
     }
+
+    /// Every number multiplied by `factor`.
+    #[must_use]
+    pub fn scaled(&self, factor: f32) -> Self {
+        let values = self.values.iter().map(|value| value * factor).collect();
+        Self { values, n_cols: self.n_cols }
+    }
 }
