@@ -1,0 +1,3 @@
+//! The library through its public interface.
+
+mod scores;
