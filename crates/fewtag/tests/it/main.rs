@@ -1,3 +1,5 @@
 //! The library through its public interface.
 
+mod golden;
+mod golden_crf;
 mod scores;
