@@ -13,6 +13,9 @@ pub enum Error {
     /// A file could not be read or written.
     #[error("cannot access `{path}`")]
     File { path: PathBuf, source: std::io::Error },
+    /// A file that should hold word vectors and does not.
+    #[error("no word vectors in `{path}`: {reason}")]
+    WordVectors { path: PathBuf, reason: String },
     /// A slot name that no format could carry.
     #[error("`{slot}` is no slot name: it must not be empty or contain blanks")]
     BadSlot { slot: String },

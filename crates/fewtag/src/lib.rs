@@ -4,6 +4,7 @@
 //! Embedding" and is synchronous and silent: it never prints and never reads the environment, the clock
 //! or the network. Start at [`domain`] for the nouns; `ARCHITECTURE.md` in the repository is the map.
 
+pub mod baselines;
 pub mod crf;
 pub mod domain;
 pub mod embedder;
@@ -12,6 +13,7 @@ pub mod error;
 pub mod eval;
 pub mod matrix;
 pub mod random;
+pub mod reproduce;
 pub mod sampler;
 pub mod tag;
 pub mod transition;

@@ -1,5 +1,4 @@
 //! The library through its public interface.
 
-mod golden;
-mod golden_crf;
+mod golden_lstm;
 mod scores;

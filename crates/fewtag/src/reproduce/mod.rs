@@ -1,0 +1,3 @@
+//! The paper's experiments, to be run again.
+
+pub mod published;
