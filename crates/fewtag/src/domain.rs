@@ -8,8 +8,12 @@
 //!
 //! Sentences are ragged: there is no padding and no mask anywhere.
 
+use std::borrow::Cow;
+use std::hash::{Hash, Hasher};
+use std::ops::Range;
+
 use crate::error::{Error, Result};
-use crate::tag::{self, Span, Tag, TagSet};
+use crate::tag::{self, Slot, Span, Tag, TagClass, TagSet};
 
 /// One word and its tag.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -21,9 +25,20 @@ pub struct Token {
 }
 
 /// A labelled sentence of at least one word.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+///
+/// Two sentences are equal if their words and tags are, wherever they were read from.
+#[derive(Debug, Clone)]
 pub struct Sentence {
     tokens: Vec<Token>,
+    source: Option<Box<Source>>,
+}
+
+/// The running text that the words of a sentence were found in.
+#[derive(Debug, Clone)]
+struct Source {
+    text: String,
+    /// Where each word stands, in bytes of `text`, from left to right.
+    words: Vec<Range<usize>>,
 }
 
 impl Sentence {
@@ -37,7 +52,25 @@ impl Sentence {
         if let Some(at) = tokens.iter().position(|token| token.word.is_empty()) {
             return Err(Error::EmptyWord { at });
         }
-        Ok(Self { tokens })
+        Ok(Self { tokens, source: None })
+    }
+
+    /// A sentence found in running text; `words` says where, in bytes, and `tags` what each word means.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sentence::new`].
+    ///
+    /// # Panics
+    ///
+    /// If there are more or fewer tags than words, or if the words are not ranges of `text` from left to right.
+    pub fn from_text(text: String, words: Vec<Range<usize>>, tags: Vec<Tag>) -> Result<Self> {
+        assert_eq!(words.len(), tags.len(), "a word has one tag");
+        assert!(words.is_sorted_by(|a, b| a.end <= b.start), "words stand from left to right");
+        let tokens =
+            words.iter().zip(tags).map(|(at, tag)| Token { word: text[at.clone()].into(), tag });
+        let sentence = Self::new(tokens.collect())?;
+        Ok(Self { source: Some(Box::new(Source { text, words })), ..sentence })
     }
 
     /// The words with their tags.
@@ -66,6 +99,56 @@ impl Sentence {
     #[must_use]
     pub fn spans(&self) -> Vec<Span> {
         tag::spans(self.tags())
+    }
+
+    /// The text the sentence was read from, or its words joined by blanks, and where each word stands in it, in bytes.
+    #[must_use]
+    pub fn text(&self) -> (Cow<'_, str>, Cow<'_, [Range<usize>]>) {
+        if let Some(source) = &self.source {
+            return (Cow::Borrowed(&source.text), Cow::Borrowed(&source.words));
+        }
+        let mut text = String::new();
+        let mut words = Vec::with_capacity(self.n_words());
+        for word in self.words() {
+            if !text.is_empty() {
+                text.push(' ');
+            }
+            words.push(text.len()..text.len() + word.len());
+            text.push_str(word);
+        }
+        (Cow::Owned(text), Cow::Owned(words))
+    }
+
+    /// Whether the running text is known, not only the words.
+    #[must_use]
+    pub fn has_text(&self) -> bool {
+        self.source.is_some()
+    }
+
+    /// Makes an `I` that continues nothing a `B`.
+    pub(crate) fn begin_spans_with_b(&mut self) {
+        let mut previous: Option<Slot> = None;
+        for token in &mut self.tokens {
+            let slot = token.tag.slot().cloned();
+            if token.tag.class() == TagClass::I && slot != previous {
+                token.tag = Tag::B(slot.clone().expect("an I has a slot"));
+            }
+            previous = slot;
+        }
+    }
+}
+
+impl PartialEq for Sentence {
+    fn eq(&self, other: &Self) -> bool {
+        self.tokens == other.tokens
+    }
+}
+
+impl Eq for Sentence {}
+
+impl Hash for Sentence {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.tokens.hash(state);
     }
 }
 
@@ -142,6 +225,16 @@ mod tests {
         assert!(matches!(Sentence::new(vec![]), Err(Error::EmptySentence)));
         let tokens = vec![token("a", "O"), token("", "O")];
         assert!(matches!(Sentence::new(tokens), Err(Error::EmptyWord { at: 1 })));
+    }
+
+    #[test]
+    fn a_sentence_knows_its_text_but_is_its_words() {
+        let found =
+            Sentence::from_text("hi,you".into(), vec![0..2, 3..6], vec![Tag::O, Tag::O]).unwrap();
+        let plain = Sentence::new(vec![token("hi", "O"), token("you", "O")]).unwrap();
+        assert_eq!(found, plain);
+        assert_eq!(found.text().0, "hi,you");
+        assert_eq!(plain.text(), ("hi you".into(), vec![0..2, 3..6].into()));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::data::{Format, Place, Problem};
+
 /// `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -16,6 +18,15 @@ pub enum Error {
     /// A file that should hold word vectors and does not.
     #[error("no word vectors in `{path}`: {reason}")]
     WordVectors { path: PathBuf, reason: String },
+    /// The output did not take what was written to it.
+    #[error("cannot write the output")]
+    Write(#[source] std::io::Error),
+    /// A data file holds something that cannot be read.
+    #[error("{place}: {problem}")]
+    Data { place: Place, problem: Box<Problem> },
+    /// Something that the wanted data format has no way to express.
+    #[error("{format} cannot express {what}")]
+    Unwritable { format: Format, what: String },
     /// A slot name that no format could carry.
     #[error("`{slot}` is no slot name: it must not be empty or contain blanks")]
     BadSlot { slot: String },

@@ -6,15 +6,18 @@
 
 pub mod baselines;
 pub mod crf;
+pub mod data;
 pub mod domain;
 pub mod embedder;
 pub mod encoder;
 pub mod error;
 pub mod eval;
+pub mod file;
 pub mod matrix;
 pub mod random;
 pub mod reproduce;
 pub mod sampler;
+pub mod scheme;
 pub mod tag;
 pub mod transition;
 

@@ -1,0 +1,232 @@
+//! Labelled sentences in every common format, read and written.
+//!
+//! ```text
+//! file ─ detect ─▶ Format ─ Codec::read ─▶ Corpus (domains, notes)
+//! Domain ─ Writer ─ Codec::renderer ─▶ bytes, a sentence at a time
+//! ```
+//!
+//! Each format is one file of this module and stands behind the trait [`Codec`]. All of them speak BIO tags
+//! inside; other tagging schemes are recognised on reading (see [`crate::scheme`]). A file holds one domain,
+//! named by its stem, unless it names its domains. What a file holds and we do not keep is told in [`Note`]s;
+//! what cannot be read is an [`crate::Error`] that names path and place. Character offsets in files count
+//! Unicode scalar values.
+
+mod collect;
+mod conll;
+mod detect;
+mod episodes;
+mod json;
+mod note;
+mod problem;
+mod write;
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use crate::domain::{Domain, Episode, Sentence};
+use crate::error::Result;
+use crate::file;
+use crate::scheme::Scheme;
+
+pub use detect::detect;
+pub use episodes::EpisodeWriter;
+pub use note::{Findings, Note};
+pub use problem::{At, Place, Problem};
+pub use write::{Writer, write};
+
+use collect::Collector;
+use write::Render;
+
+/// A format of labelled sentences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// A word and its tag in columns, a blank line between sentences.
+    Conll,
+    /// The official episode JSON of the paper's authors.
+    Episodes,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Self; 2] = [Self::Conll, Self::Episodes];
+
+    /// The name as it is written on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Conll => "conll",
+            Self::Episodes => "episodes",
+        }
+    }
+
+    /// All names, separated by commas.
+    #[must_use]
+    pub fn names() -> String {
+        Self::ALL.map(Self::name).join(", ")
+    }
+
+    /// Whether a file of this format always names its domains.
+    #[must_use]
+    pub fn gathers_by_domain(self) -> bool {
+        matches!(self, Self::Episodes)
+    }
+
+    fn codec(self) -> &'static dyn Codec {
+        match self {
+            Self::Conll => &conll::Conll,
+            Self::Episodes => &episodes::Episodes,
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|format| format.name() == text);
+        found.ok_or_else(|| format!("`{text}` is no data format ({})", Self::names()))
+    }
+}
+
+/// How running text becomes words, in formats that mark characters and not words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WordSplit {
+    /// At the word boundaries of Unicode; punctuation stands alone.
+    #[default]
+    Unicode,
+    /// At white space only: restores the words of a file we wrote from words.
+    Blank,
+}
+
+/// How to read a file. The default finds out what it can and repairs nothing.
+#[derive(Debug, Clone, Default)]
+pub struct ReadOptions {
+    /// The format, if it is not to be recognised from the content.
+    pub format: Option<Format>,
+    /// The tagging scheme, if it is not to be recognised from the tags.
+    pub scheme: Option<Scheme>,
+    /// Whether to mend what can be mended, with a [`Note`], instead of refusing it.
+    pub repair: bool,
+    /// How running text becomes words.
+    pub words: WordSplit,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Corpus {
+    /// The format it was read as.
+    pub format: Format,
+    /// The tagging scheme of the file; `None` if it has no tags but `O`, or marks spans and not words.
+    pub scheme: Option<Scheme>,
+    /// The domains in the order of their first sentence, each with at least one sentence.
+    /// Of an episode file they hold the sentences of all supports and queries.
+    pub domains: Vec<Domain>,
+    /// What is worth telling about the file.
+    pub notes: Vec<Note>,
+}
+
+impl Corpus {
+    /// The sentences of all domains.
+    pub fn sentences(&self) -> impl Iterator<Item = &Sentence> {
+        self.domains.iter().flat_map(|domain| &domain.sentences)
+    }
+}
+
+/// Reads a file of labelled sentences.
+///
+/// # Errors
+///
+/// [`crate::Error::File`] or [`crate::Error::Data`], which names the place.
+pub fn read(path: &Path, options: &ReadOptions) -> Result<Corpus> {
+    parse(path, &file::read(path)?, options)
+}
+
+/// Reads labelled sentences from memory; `path` names them in errors and, by its stem, their domain.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn parse(path: &Path, bytes: &[u8], options: &ReadOptions) -> Result<Corpus> {
+    let text = file::text(path, bytes)?;
+    let format = match options.format {
+        Some(format) => format,
+        None => detect::detect_text(path, text)?,
+    };
+    let mut collector = Collector::new(path, options);
+    format.codec().read(text, &mut collector)?;
+    collector.finish(format)
+}
+
+/// Reads the domains of a file.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_domains(path: &Path, options: &ReadOptions) -> Result<Vec<Domain>> {
+    Ok(read(path, options)?.domains)
+}
+
+/// Reads the sentences of a file, whatever their domains: what a support file is read with.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_sentences(path: &Path, options: &ReadOptions) -> Result<Vec<Sentence>> {
+    Ok(read(path, options)?.domains.into_iter().flat_map(|domain| domain.sentences).collect())
+}
+
+/// Reads the episodes of an episode file.
+///
+/// # Errors
+///
+/// As [`read`]; also if a support set labels no slot.
+pub fn read_episodes(path: &Path) -> Result<Vec<Episode>> {
+    let bytes = file::read(path)?;
+    episodes::parse(path, file::text(path, &bytes)?)
+}
+
+/// Writes episodes in the official JSON; those of one domain must stand together.
+///
+/// # Errors
+///
+/// [`crate::Error::Write`] if `out` fails.
+pub fn write_episodes<'a>(
+    out: impl std::io::Write,
+    episodes: impl IntoIterator<Item = &'a Episode>,
+) -> Result<()> {
+    let mut writer = EpisodeWriter::new(out);
+    for episode in episodes {
+        writer.episode(episode)?;
+    }
+    writer.finish().map(|_| ())
+}
+
+/// The name of a domain in formats that must name it, if whoever writes does not.
+const UNNAMED: &str = "sentences";
+
+/// The most bytes in a line of the formats made of lines.
+const MAX_LINE: usize = 1 << 23;
+
+fn check_line(line: &str) -> Result<(), Problem> {
+    match line.len() {
+        0..=MAX_LINE => Ok(()),
+        n_bytes => Err(Problem::LongLine { n_bytes, most: MAX_LINE }),
+    }
+}
+
+/// What a format is: how it is read, and how it is written.
+trait Codec: Sync {
+    /// Reads every sentence of `text` into `into`.
+    fn read(&self, text: &str, into: &mut Collector) -> Result<()>;
+
+    /// Something that writes one file; `scheme` is for formats with a tag per word.
+    fn renderer(&self, scheme: Scheme) -> Box<dyn Render + Send>;
+}

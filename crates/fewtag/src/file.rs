@@ -1,0 +1,105 @@
+//! Files: read as checked UTF-8, written whole or not at all.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+
+use crate::data::{At, Place, Problem};
+use crate::error::{Error, Result};
+
+/// The whole file as it is.
+///
+/// # Errors
+///
+/// [`Error::File`] if it cannot be read, [`Problem::Directory`] if it is none.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    let fail = |source| Error::File { path: path.to_owned(), source };
+    let mut file = File::open(path).map_err(fail)?;
+    let metadata = file.metadata().map_err(fail)?;
+    if metadata.is_dir() {
+        return Err(Place::new(path, At::File).error(Problem::Directory));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+    file.read_to_end(&mut bytes).map_err(fail)?;
+    Ok(bytes)
+}
+
+/// `bytes` as text, without a UTF-8 byte order mark. `path` is only named in errors.
+///
+/// # Errors
+///
+/// [`Problem::Utf16`] and [`Problem::NotUtf8`], the latter with the position of the first bad byte.
+pub fn text<'a>(path: &Path, bytes: &'a [u8]) -> Result<&'a str> {
+    if bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF") {
+        return Err(Place::new(path, At::File).error(Problem::Utf16));
+    }
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    std::str::from_utf8(bytes).map_err(|cause| {
+        let good = &bytes[..cause.valid_up_to()];
+        let line = memchr::memchr_iter(b'\n', good).count() + 1;
+        Place::new(path, At::Line(line)).error(Problem::NotUtf8 { byte: good.len() })
+    })
+}
+
+/// Writes a file so that a reader sees the old content or the new, never a part.
+///
+/// # Errors
+///
+/// [`Error::File`] if any step fails; the old file is then untouched.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_atomically_with(path, |file| file.write_all(bytes).map_err(Error::Write))
+}
+
+/// As [`write_atomically`], for content that is made piece by piece: `fill` writes to a temporary file
+/// in the same directory, which is then synchronised and renamed.
+///
+/// # Errors
+///
+/// What `fill` returns, or [`Error::File`]; the old file is then untouched.
+pub fn write_atomically_with(
+    path: &Path,
+    fill: impl FnOnce(&mut File) -> Result<()>,
+) -> Result<()> {
+    let fail = |source| Error::File { path: path.to_owned(), source };
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".fewtag-");
+    // A temporary file is private by default; a result should be as readable as any new file.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(directory).map_err(fail)?;
+    fill(file.as_file_mut()).map_err(|error| match error {
+        Error::Write(source) => fail(source),
+        other => other,
+    })?;
+    file.as_file().sync_all().map_err(fail)?;
+    file.persist(path).map_err(|error| fail(error.error))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file_and_no_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x");
+        write_atomically(&path, b"old").unwrap();
+        let result = write_atomically_with(&path, |file| {
+            file.write_all(b"half").unwrap();
+            Err(Error::EmptySupport)
+        });
+        assert!(matches!(result, Err(Error::EmptySupport)));
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_not_text() {
+        assert_eq!(text(Path::new("x"), b"\xEF\xBB\xBFa").unwrap(), "a");
+    }
+}
