@@ -62,8 +62,10 @@ impl Scheme {
         let mut before: Option<(usize, Slot)> = None; // Where the span to the left ends, and its slot.
         for span in sentence.spans() {
             let touches = before.take() == Some((span.start, span.slot.clone()));
-            for t in span.start..span.end {
-                let (first, last) = (t == span.start, t + 1 == span.end);
+            let words = &mut texts[span.start..span.end];
+            let n_words = words.len();
+            for (t, text) in words.iter_mut().enumerate() {
+                let (first, last) = (t == 0, t + 1 == n_words);
                 let prefix = match self {
                     Self::Iob1 if first && touches => 'B',
                     Self::Io | Self::Iob1 => 'I',
@@ -72,7 +74,7 @@ impl Scheme {
                     _ if last => end,
                     _ => 'I',
                 };
-                texts[t] = format!("{prefix}-{}", span.slot);
+                *text = format!("{prefix}-{}", span.slot);
             }
             before = Some((span.end, span.slot));
         }
@@ -118,6 +120,7 @@ struct Raw {
 
 /// What the tags of a file say about its scheme.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "five independent facts, each seen or not")]
 struct Evidence {
     /// An `I` that continues nothing: the rule in IOB1 and IO, a fault elsewhere.
     stray: Findings,

@@ -88,6 +88,10 @@ impl<'t> Reader<'t, '_, '_> {
             let problem = Problem::UnequalColumns { found: fields.n, expected };
             return Err(self.into.error(at(), problem));
         }
+        if fields.first.is_empty() {
+            let cause = Box::new(Error::EmptyWord { at: self.tokens.len() });
+            return Err(self.into.error(at(), Problem::Sentence { cause }));
+        }
         let tag = self.into.tag(fields.last, at)?;
         self.tokens.push(Token { word: fields.first.to_owned(), tag });
         Ok(())
@@ -274,7 +278,7 @@ mod tests {
 
     #[test]
     fn an_empty_word_is_refused() {
-        assert_eq!(refusal("play\tO\n\tO\n"), "music.conll:3: word 1 of a sentence is empty");
+        assert_eq!(refusal("play\tO\n\tO\n"), "music.conll:2: word 1 of a sentence is empty");
     }
 
     #[test]

@@ -195,7 +195,7 @@ impl<W: Write> EpisodeWriter<W> {
 fn push_part(sentences: &[Sentence], domain: &str, out: &mut String) {
     out.push_str("{\"seq_ins\": ");
     json::push_list(sentences, out, |sentence, out| {
-        json::push_list(sentence.words(), out, json::push)
+        json::push_list(sentence.words(), out, json::push);
     });
     out.push_str(", \"seq_outs\": ");
     json::push_list(sentences, out, push_tags);
