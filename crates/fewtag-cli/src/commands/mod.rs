@@ -1,6 +1,7 @@
 //! One file per subcommand: its `Args` are its help text, its `run` is its work.
 
 mod completions;
+mod encoder;
 
 use std::io::Write;
 
@@ -8,11 +9,13 @@ use std::io::Write;
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     Completions(completions::Args),
+    Encoder(encoder::Args),
 }
 
 /// Runs a subcommand, writing its result to `out`.
 pub(crate) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<()> {
     match command {
         Command::Completions(args) => completions::run(args, out),
+        Command::Encoder(args) => encoder::run(args, out),
     }
 }
