@@ -17,7 +17,7 @@ use crate::encoder::{
     BertConfig, Dropout, Engine, Gradients, PackedBatch, Piece, Pieces, Trace, WordPieces,
 };
 use crate::error::Result;
-use crate::matrix::Matrix;
+use crate::matrix::{Matrix, add_scaled};
 use crate::random::Random;
 use crate::tag::Tag;
 
@@ -112,13 +112,6 @@ impl Sequence {
 fn framed(inner: &Pieces, frame: &WordPieces) -> Vec<Piece> {
     let ids = [frame.cls()].into_iter().chain(inner.ids.iter().copied()).chain([frame.sep()]);
     ids.map(|id| Piece { id, segment: 0 }).collect()
-}
-
-/// `sum += factor · row`.
-fn add_scaled(sum: &mut [f32], factor: f32, row: &[f32]) {
-    for (sum, value) in sum.iter_mut().zip(row) {
-        *sum += factor * value;
-    }
 }
 
 /// The words that name a tag: `begin` or `inner` and the words of the slot, or `ordinary`.

@@ -9,6 +9,7 @@ pub mod crf;
 pub mod data;
 pub mod domain;
 pub mod embedder;
+pub mod emission;
 pub mod encoder;
 pub mod error;
 pub mod eval;

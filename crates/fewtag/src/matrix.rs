@@ -71,3 +71,25 @@ impl Matrix {
         Self { values, n_cols: self.n_cols }
     }
 }
+
+/// `sum += factor · row`.
+pub(crate) fn add_scaled(sum: &mut [f32], factor: f32, row: &[f32]) {
+    for (sum, value) in sum.iter_mut().zip(row) {
+        *sum += factor * value;
+    }
+}
+
+/// `a·b`. Eight running sums let the compiler use vector registers, and round less than one.
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len(), "vectors of different width");
+    let (a8, a_rest) = a.as_chunks::<8>();
+    let (b8, b_rest) = b.as_chunks::<8>();
+    let mut sums = [0.0_f32; 8];
+    for (x, y) in a8.iter().zip(b8) {
+        for lane in 0..8 {
+            sums[lane] += x[lane] * y[lane];
+        }
+    }
+    let rest: f32 = a_rest.iter().zip(b_rest).map(|(x, y)| x * y).sum();
+    sums.iter().sum::<f32>() + rest
+}

@@ -1,0 +1,281 @@
+//! The emission scorer: how well each query word fits each tag, by its likeness to support words.
+//!
+//! With `Qᵢ [n, d]` the query as read beside support sentence `i`, `Kᵢ [mᵢ, d]` that sentence, and
+//! `words(t)` the support words tagged `t`:
+//!
+//! ```text
+//! MN         E[j, t] = Σ_{(i,k) ∈ words(t)} sim(Qᵢ[j], Kᵢ[k])
+//! NMN        E[j, t] = MN / |words(t)|
+//! prototype  E[j, t] = sim(q̄ⱼ, c_t),   q̄ⱼ = mean over i of Qᵢ[j]
+//!            c_t = (1 − w)·mean of words(t) + w·label name of t          (w = 0: no label names)
+//! nearest    E[j, t] = max_{(i,k) ∈ words(t)} sim(Qᵢ[j], Kᵢ[k])
+//! ```
+//!
+//! In separate context there is one `Q` for all `i`, and all but the query is known beforehand: see
+//! [`EmissionScorer::references`]. A tag that no support word speaks for is impossible: `-inf`.
+//! Every scorer has an exact gradient ([`EmissionScorer::backward`]) and tells which support word
+//! gave how much ([`EmissionScorer::contributions`]).
+//!
+//! Sources: section "Emission Scorer" of the paper; label names, Hou et al. (2020, L-TapNet);
+//! nearest, SimBERT (the paper) and `StructShot` (Yang and Katiyar, 2020).
+
+mod backward;
+mod contributions;
+mod references;
+mod similarity;
+
+pub use backward::VectorGradients;
+pub use contributions::Contribution;
+pub use references::References;
+pub use similarity::Similarity;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::SupportSet;
+use crate::matrix::{Matrix, add_scaled};
+use crate::tag::{Tag, TagSet};
+use references::{Fold, Reference, Voice};
+use similarity::Side;
+
+/// How the words of a tag are put together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ScorerKind {
+    /// Matching network: the sum over the tag's words.
+    Mn,
+    /// Normalised matching network: the mean over the tag's words, the paper's default.
+    #[default]
+    Nmn,
+    /// The likeness to the mean of the tag's words.
+    Prototype,
+    /// The likeness to the nearest of the tag's words.
+    Nearest,
+}
+
+/// Turns word vectors into emissions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EmissionScorer {
+    /// How the words of a tag are put together.
+    pub kind: ScorerKind,
+    /// How two vectors are compared.
+    pub similarity: Similarity,
+    /// The share `w` of the label name in a prototype, 0 to 1; read by [`ScorerKind::Prototype`] only.
+    pub label_names: f32,
+}
+
+/// A word of the support set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WordAt {
+    /// Which support sentence.
+    pub sentence: usize,
+    /// Which of its words.
+    pub word: usize,
+}
+
+/// The support words that speak for each tag: `[L]` lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Members {
+    of_tag: Vec<Vec<WordAt>>,
+}
+
+impl Members {
+    /// The words of `support` by their tags. A tag of `tags` that no word wears stays empty, except
+    /// that an `I` is given the words of its `B`: a tag set holds such an `I` only if it may borrow.
+    ///
+    /// # Panics
+    ///
+    /// If `tags` lacks a tag of `support`.
+    #[must_use]
+    pub fn new(support: &SupportSet, tags: &TagSet) -> Self {
+        let mut of_tag = vec![Vec::new(); tags.n_tags()];
+        for (sentence, labelled) in support.sentences().iter().enumerate() {
+            for (word, tag) in labelled.tags().enumerate() {
+                let t = tags.index_of(tag).expect("the tag set covers the support");
+                of_tag[t].push(WordAt { sentence, word });
+            }
+        }
+        for (t, tag) in tags.tags().iter().enumerate() {
+            if let Tag::I(slot) = tag
+                && of_tag[t].is_empty()
+                && let Some(begin) = tags.index_of(&Tag::B(slot.clone()))
+            {
+                let borrowed = of_tag[begin].clone();
+                of_tag[t] = borrowed;
+            }
+        }
+        Self { of_tag }
+    }
+}
+
+/// The vectors of a support set.
+#[derive(Debug, Clone, Copy)]
+pub struct SupportVectors<'a> {
+    /// One `Kᵢ [mᵢ, d]` per support sentence.
+    pub words: &'a [Matrix],
+    /// Which word speaks for which tag.
+    pub members: &'a Members,
+    /// One row per tag, `[L, d]`; needed if the scorer mixes label names in.
+    pub label_names: Option<&'a Matrix>,
+}
+
+/// Who gave a part of an emission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// A support word.
+    Word(WordAt),
+    /// The name of the tag.
+    LabelName,
+}
+
+/// References with the query that they are compared with.
+struct Group<'a> {
+    query: &'a Matrix,
+    references: References,
+}
+
+impl EmissionScorer {
+    /// The emissions `[n, L]` of a query.
+    ///
+    /// `queries` is one `[n, d]` in separate context, one per support sentence in paired context.
+    ///
+    /// # Panics
+    ///
+    /// If the number of queries is neither, or label names are to be mixed in and missing.
+    #[must_use]
+    pub fn emissions(self, queries: &[Matrix], support: SupportVectors) -> Matrix {
+        let mean = self.mean_query(queries);
+        let groups = self.groups(mean.as_slice(), queries, support);
+        let mut emissions = self.blank(queries[0].n_rows(), support);
+        for group in &groups {
+            group.references.score_into(group.query, &mut emissions);
+        }
+        emissions
+    }
+
+    /// What the support says in separate context, to be used for any number of queries.
+    ///
+    /// # Panics
+    ///
+    /// If label names are to be mixed in and missing.
+    #[must_use]
+    pub fn references(self, support: SupportVectors) -> References {
+        self.references_where(support, |_| true)
+    }
+
+    /// For prototypes the mean of the queries, which is what they are compared with.
+    fn mean_query(self, queries: &[Matrix]) -> Option<Matrix> {
+        (self.kind == ScorerKind::Prototype).then(|| {
+            let mut mean = Matrix::zeros(queries[0].n_rows(), queries[0].n_cols());
+            for query in queries {
+                add_scaled(mean.values_mut(), 1.0 / queries.len() as f32, query.values());
+            }
+            mean
+        })
+    }
+
+    /// Which references meet which query: all the one query, or each sentence's its own.
+    fn groups<'a>(
+        self,
+        mean: &'a [Matrix],
+        queries: &'a [Matrix],
+        support: SupportVectors,
+    ) -> Vec<Group<'a>> {
+        if let [query] = if mean.is_empty() { queries } else { mean } {
+            return vec![Group { query, references: self.references(support) }];
+        }
+        assert_eq!(queries.len(), support.words.len(), "one query per support sentence");
+        let of_sentence = |i| self.references_where(support, move |at: WordAt| at.sentence == i);
+        let paired = queries.iter().enumerate();
+        paired.map(|(i, query)| Group { query, references: of_sentence(i) }).collect()
+    }
+
+    fn references_where(
+        self,
+        support: SupportVectors,
+        wanted: impl Fn(WordAt) -> bool,
+    ) -> References {
+        let mut list = Vec::new();
+        for (tag, words) in support.members.of_tag.iter().enumerate() {
+            let voices: Vec<Voice> = self.voices(words, &wanted);
+            match self.kind {
+                _ if voices.is_empty() => {}
+                ScorerKind::Nearest => list.extend(
+                    voices.into_iter().map(|voice| self.reference(tag, vec![voice], support)),
+                ),
+                _ => list.push(self.reference(tag, voices, support)),
+            }
+        }
+        let fold = if self.kind == ScorerKind::Nearest { Fold::Max } else { Fold::Sum };
+        References::new(self.similarity, support.members.of_tag.len(), list, fold)
+    }
+
+    /// Who speaks for a tag, and with which weight.
+    fn voices(self, words: &[WordAt], wanted: &impl Fn(WordAt) -> bool) -> Vec<Voice> {
+        let names = self.label_share();
+        let weight = match self.kind {
+            ScorerKind::Mn | ScorerKind::Nearest => 1.0,
+            ScorerKind::Nmn => 1.0 / words.len() as f32,
+            ScorerKind::Prototype => (1.0 - names) / words.len() as f32,
+        };
+        let spoken = words.iter().copied().filter(|at| wanted(*at));
+        let mut voices: Vec<Voice> =
+            spoken.map(|at| Voice { source: Source::Word(at), weight }).collect();
+        if names > 0.0 {
+            // A tag without words has its name alone.
+            let weight = if words.is_empty() { 1.0 } else { names };
+            voices.push(Voice { source: Source::LabelName, weight });
+        }
+        voices
+    }
+
+    fn reference(self, tag: usize, voices: Vec<Voice>, support: SupportVectors) -> Reference {
+        let vector = |voice: &Voice| vector_of(voice.source, tag, support);
+        let width = vector(&voices[0]).len();
+        let weight = voices.iter().map(|voice| voice.weight).sum();
+        if self.kind == ScorerKind::Prototype {
+            let mut centre = vec![0.0; width];
+            for voice in &voices {
+                add_scaled(&mut centre, voice.weight, vector(voice));
+            }
+            let side = self.similarity.reference(&centre);
+            return Reference { tag, voices, centre: Some(centre), side, weight };
+        }
+        let mut side = Side::zero(width);
+        for voice in &voices {
+            side.add(voice.weight, &self.similarity.reference(vector(voice)));
+        }
+        Reference { tag, voices, centre: None, side, weight }
+    }
+
+    /// The share of label names: 0 for scorers without prototypes.
+    fn label_share(self) -> f32 {
+        if self.kind == ScorerKind::Prototype { self.label_names } else { 0.0 }
+    }
+
+    fn label_vectors(self, support: SupportVectors<'_>) -> Option<&Matrix> {
+        support.label_names.filter(|_| self.label_share() > 0.0)
+    }
+
+    /// Emissions before any reference has spoken.
+    fn blank(self, n_words: usize, support: SupportVectors) -> Matrix {
+        let spoken = |words: &Vec<WordAt>| !words.is_empty() || self.label_share() > 0.0;
+        let start = |words: &Vec<WordAt>| {
+            let summed = self.kind != ScorerKind::Nearest && spoken(words);
+            if summed { 0.0 } else { f32::NEG_INFINITY }
+        };
+        let row: Vec<f32> = support.members.of_tag.iter().map(start).collect();
+        Matrix::new(row.repeat(n_words), row.len())
+    }
+}
+
+fn vector_of(source: Source, tag: usize, support: SupportVectors<'_>) -> &[f32] {
+    match source {
+        Source::Word(at) => support.words[at.sentence].row(at.word),
+        Source::LabelName => {
+            support.label_names.expect("label names are embedded when mixed in").row(tag)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! What a support set says about each tag, once the query is left out.
+//!
+//! ```text
+//! E[j, t] = Σ or max over the references r of tag t of   a(qⱼ)·φ_r + β_r + weight_r·γ(qⱼ)
+//! ```
+//!
+//! A prototype is one reference; so is a whole sum of similarities, because `φ` and `β` sum
+//! (see [`super::similarity`]). The nearest-word scorer keeps one reference per word.
+
+use super::Source;
+use super::similarity::{Side, Similarity};
+use crate::matrix::{Matrix, add_scaled, dot};
+
+/// The references of all tags.
+#[derive(Debug, Clone)]
+pub struct References {
+    similarity: Similarity,
+    n_tags: usize,
+    list: Vec<Reference>,
+    fold: Fold,
+}
+
+/// How several references of one tag are put together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fold {
+    Sum,
+    Max,
+}
+
+/// Somebody who speaks for a tag.
+#[derive(Debug, Clone)]
+pub(super) struct Voice {
+    pub(super) source: Source,
+    pub(super) weight: f32,
+}
+
+/// Something a query word is compared with.
+#[derive(Debug, Clone)]
+pub(super) struct Reference {
+    pub(super) tag: usize,
+    pub(super) voices: Vec<Voice>,
+    /// The weighted sum of the voices, if they are mixed before they are compared. `[d]`
+    pub(super) centre: Option<Vec<f32>>,
+    /// `φ` and `β`.
+    pub(super) side: Side,
+    /// How often `γ(q)` counts: the sum of the voices' weights.
+    pub(super) weight: f32,
+}
+
+impl Reference {
+    pub(super) fn score(&self, query: &Side) -> f32 {
+        dot(&query.vector, &self.side.vector) + self.side.offset + self.weight * query.offset
+    }
+}
+
+impl References {
+    pub(super) fn new(
+        similarity: Similarity,
+        n_tags: usize,
+        list: Vec<Reference>,
+        fold: Fold,
+    ) -> Self {
+        Self { similarity, n_tags, list, fold }
+    }
+
+    pub(super) fn list(&self) -> &[Reference] {
+        &self.list
+    }
+
+    /// The emissions `[n, L]` of a query `[n, d]` in separate context.
+    #[must_use]
+    pub fn emissions(&self, query: &Matrix) -> Matrix {
+        let mut row = vec![f32::NEG_INFINITY; self.n_tags];
+        if self.fold == Fold::Sum {
+            self.list.iter().for_each(|reference| row[reference.tag] = 0.0);
+        }
+        let mut emissions = Matrix::new(row.repeat(query.n_rows()), self.n_tags);
+        self.score_into(query, &mut emissions);
+        emissions
+    }
+
+    /// Adds to (or raises) the emissions `[n, L]` what these references say about `query [n, d]`.
+    pub(super) fn score_into(&self, query: &Matrix, emissions: &mut Matrix) {
+        for (j, row) in query.rows().enumerate() {
+            let query = self.similarity.query(row);
+            let emissions = emissions.row_mut(j);
+            for reference in &self.list {
+                let emission = &mut emissions[reference.tag];
+                let score = reference.score(&query);
+                *emission = match self.fold {
+                    Fold::Sum => *emission + score,
+                    Fold::Max => emission.max(score),
+                };
+            }
+        }
+    }
+
+    /// The gradients of the query `[n, d]` and of each reference's `φ` and `β`.
+    ///
+    /// `owns(j, r, tag)` says whether reference `r` has a share in `emissions[j, tag]`.
+    pub(super) fn backward(
+        &self,
+        query: &Matrix,
+        d_emissions: &Matrix,
+        owns: impl Fn(usize, usize, usize) -> bool,
+    ) -> (Matrix, Vec<Side>) {
+        let width = query.n_cols();
+        let mut d_query = Matrix::zeros(query.n_rows(), width);
+        let mut d_references = vec![Side::zero(width); self.list.len()];
+        for (j, row) in query.rows().enumerate() {
+            let side = self.similarity.query(row);
+            let mut d_side = Side::zero(width);
+            for (r, (reference, d)) in self.list.iter().zip(&mut d_references).enumerate() {
+                let gradient = d_emissions.row(j)[reference.tag];
+                if !owns(j, r, reference.tag) {
+                    continue;
+                }
+                add_scaled(&mut d.vector, gradient, &side.vector);
+                d.offset += gradient;
+                add_scaled(&mut d_side.vector, gradient, &reference.side.vector);
+                d_side.offset += gradient * reference.weight;
+            }
+            d_query.row_mut(j).copy_from_slice(&self.similarity.query_backward(row, &d_side));
+        }
+        (d_query, d_references)
+    }
+}

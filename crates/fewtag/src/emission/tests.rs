@@ -1,0 +1,285 @@
+//! The scorers against the formulas of the module comment, and their gradients against differences.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::domain::{Sentence, Token};
+use crate::random::Random;
+
+const KINDS: [ScorerKind; 4] =
+    [ScorerKind::Mn, ScorerKind::Nmn, ScorerKind::Prototype, ScorerKind::Nearest];
+const SIMILARITIES: [Similarity; 4] =
+    [Similarity::Dot, Similarity::Cosine, Similarity::SquaredDistance, Similarity::Projection];
+/// Not a multiple of the eight lanes of `dot`.
+const WIDTH: usize = 11;
+const N_WORDS: usize = 3;
+
+fn support(sentences: &[&str]) -> SupportSet {
+    let sentence = |tags: &&str| {
+        let token = |tag: &str| Token { word: "w".into(), tag: tag.parse().unwrap() };
+        Sentence::new(tags.split(' ').map(token).collect()).unwrap()
+    };
+    SupportSet::new(sentences.iter().map(sentence).collect()).unwrap()
+}
+
+fn small_support() -> SupportSet {
+    support(&["O B-a I-a O", "B-b", "O O B-a"])
+}
+
+#[derive(Debug, Clone)]
+struct Case {
+    scorer: EmissionScorer,
+    queries: Vec<Matrix>,
+    words: Vec<Matrix>,
+    members: Members,
+    label_names: Matrix,
+}
+
+impl Case {
+    fn new(scorer: EmissionScorer, support: &SupportSet, n_queries: usize, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let mut matrix = |n_rows: usize| {
+            let values = (0..n_rows * WIDTH).map(|_| random.normal() as f32).collect();
+            Matrix::new(values, WIDTH)
+        };
+        Self {
+            scorer,
+            queries: (0..n_queries).map(|_| matrix(N_WORDS)).collect(),
+            words: support.sentences().iter().map(|s| matrix(s.n_words())).collect(),
+            members: Members::new(support, support.tag_set()),
+            label_names: matrix(support.tag_set().n_tags()),
+        }
+    }
+
+    fn support(&self) -> SupportVectors<'_> {
+        let label_names = Some(&self.label_names);
+        SupportVectors { words: &self.words, members: &self.members, label_names }
+    }
+
+    fn emissions(&self) -> Matrix {
+        self.scorer.emissions(&self.queries, self.support())
+    }
+
+    /// All vectors, to be changed one number at a time.
+    fn values_mut(&mut self) -> impl Iterator<Item = &mut f32> {
+        let vectors = self.queries.iter_mut().chain(&mut self.words);
+        vectors.chain([&mut self.label_names]).flat_map(Matrix::values_mut)
+    }
+
+    /// The formulas, word pair by word pair, in `f64`.
+    fn formula(&self, j: usize, t: usize) -> f64 {
+        let query = |at: &WordAt| self.queries[at.sentence.min(self.queries.len() - 1)].row(j);
+        let words = &self.members.of_tag[t];
+        let alike = |at: &WordAt| {
+            naive(
+                self.scorer.similarity,
+                &wide(query(at)),
+                &wide(self.words[at.sentence].row(at.word)),
+            )
+        };
+        match self.scorer.kind {
+            ScorerKind::Mn => words.iter().map(alike).sum(),
+            ScorerKind::Nmn => words.iter().map(alike).sum::<f64>() / words.len() as f64,
+            ScorerKind::Nearest => words.iter().map(alike).fold(f64::NEG_INFINITY, f64::max),
+            ScorerKind::Prototype => {
+                let rows: Vec<_> =
+                    words.iter().map(|at| self.words[at.sentence].row(at.word)).collect();
+                let w = f64::from(self.scorer.label_names);
+                let names = wide(self.label_names.row(t));
+                let centre: Vec<f64> =
+                    mean(&rows).iter().zip(names).map(|(m, n)| (1.0 - w) * m + w * n).collect();
+                let queries: Vec<_> = self.queries.iter().map(|q| q.row(j)).collect();
+                naive(self.scorer.similarity, &mean(&queries), &centre)
+            }
+        }
+    }
+}
+
+fn wide(v: &[f32]) -> Vec<f64> {
+    v.iter().map(|x| f64::from(*x)).collect()
+}
+
+fn mean(rows: &[&[f32]]) -> Vec<f64> {
+    let at = |d: usize| rows.iter().map(|row| f64::from(row[d])).sum::<f64>() / rows.len() as f64;
+    (0..WIDTH).map(at).collect()
+}
+
+/// The similarities as `similarity.rs` names them, not as it computes them.
+fn naive(similarity: Similarity, q: &[f64], c: &[f64]) -> f64 {
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
+    let length = |v: &[f64]| dot(v, v).sqrt();
+    match similarity {
+        Similarity::Dot => dot(q, c),
+        Similarity::Cosine => dot(q, c) / (length(q) * length(c)),
+        Similarity::SquaredDistance => -q.iter().zip(c).map(|(x, y)| (x - y).powi(2)).sum::<f64>(),
+        Similarity::Projection => dot(q, c) / length(c) - length(c) / 2.0,
+    }
+}
+
+/// Every scorer in both contexts: one query, or one per support sentence.
+fn all_cases(seed: u64) -> Vec<Case> {
+    let support = small_support();
+    let kinds =
+        KINDS.into_iter().flat_map(|kind| SIMILARITIES.map(|similarity| (kind, similarity)));
+    let scorers = kinds.flat_map(|(kind, similarity)| {
+        [0.0, 0.5].map(|label_names| EmissionScorer { kind, similarity, label_names })
+    });
+    let contexts = |scorer| [1, 3].map(|n_queries| Case::new(scorer, &support, n_queries, seed));
+    scorers.flat_map(contexts).collect()
+}
+
+fn assert_same(a: &Matrix, b: &Matrix, tolerance: f32) {
+    assert_eq!((a.n_rows(), a.n_cols()), (b.n_rows(), b.n_cols()));
+    for (x, y) in a.values().iter().zip(b.values()) {
+        assert!((x - y).abs() <= tolerance * x.abs().max(1.0), "{x} {y}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn emissions_are_what_the_formulas_say(seed: u64) {
+        for case in all_cases(seed) {
+            let emissions = case.emissions();
+            for (j, t) in (0..N_WORDS).flat_map(|j| (0..4).map(move |t| (j, t))) {
+                let (ours, expected) = (f64::from(emissions.row(j)[t]), case.formula(j, t));
+                let error = (ours - expected).abs() / expected.abs().max(1.0);
+                prop_assert!(error < 1e-5, "{:?}: {ours} {expected}", case.scorer);
+            }
+        }
+    }
+
+    #[test]
+    fn contributions_sum_to_the_emission(seed: u64) {
+        for case in all_cases(seed) {
+            let emissions = case.emissions();
+            for (j, t) in (0..N_WORDS).flat_map(|j| (0..4).map(move |t| (j, t))) {
+                let parts = case.scorer.contributions(&case.queries, case.support(), j, t);
+                let sum: f32 = parts.iter().map(|part| part.score).sum();
+                let expected = emissions.row(j)[t];
+                let error = (sum - expected).abs() / expected.abs().max(1.0);
+                prop_assert!(error < 1e-5, "{:?}: {sum} {expected}", case.scorer);
+            }
+        }
+    }
+
+    #[test]
+    fn gradients_equal_finite_differences(seed: u64) {
+        let weights = Matrix::new((0..12).map(|k| ((k * k) as f32).sin()).collect(), 4);
+        let weighted = |case: &Case| {
+            let pairs = case.emissions();
+            pairs.values().iter().zip(weights.values()).map(|(e, w)| f64::from(*e) * f64::from(*w)).sum::<f64>()
+        };
+        for mut case in all_cases(seed) {
+            let gradients = case.scorer.backward(&case.queries, case.support(), &weights);
+            let zero = Matrix::zeros(4, WIDTH);
+            let names = gradients.label_names.as_ref().unwrap_or(&zero);
+            let all: Vec<f32> = gradients.queries.iter().chain(&gradients.words).chain([names])
+                .flat_map(|m| m.values().to_vec()).collect();
+            for k in (seed as usize % 5..all.len()).step_by(5) {
+                let h = 1.0 / 64.0;
+                let mut at = |shift: f32| {
+                    *case.values_mut().nth(k).unwrap() += shift;
+                    let value = weighted(&case);
+                    *case.values_mut().nth(k).unwrap() -= shift;
+                    value
+                };
+                let slopes = [h, h / 4.0].map(|h| (at(h) - at(-h)) / f64::from(2.0 * h));
+                // Where a maximum changes hands there is no derivative, and the slopes disagree.
+                if (slopes[0] - slopes[1]).abs() > 0.02 * slopes[1].abs().max(1.0) { continue; }
+                let error = (slopes[1] - f64::from(all[k])).abs() / slopes[1].abs().max(1.0);
+                prop_assert!(error < 0.01, "{:?} {k}: {slopes:?} {}", case.scorer, all[k]);
+            }
+        }
+    }
+}
+
+fn scorer(kind: ScorerKind) -> EmissionScorer {
+    EmissionScorer { kind, similarity: Similarity::Dot, label_names: 0.0 }
+}
+
+#[test]
+fn references_answer_like_the_scorer_in_separate_context() {
+    for case in all_cases(3).into_iter().filter(|case| case.queries.len() == 1) {
+        let references = case.scorer.references(case.support());
+        assert_eq!(references.emissions(&case.queries[0]), case.emissions(), "{:?}", case.scorer);
+    }
+}
+
+#[test]
+fn nmn_equals_prototype_when_separate_with_dot_product() {
+    let support = small_support();
+    let nmn = Case::new(scorer(ScorerKind::Nmn), &support, 1, 5);
+    let prototype = Case { scorer: scorer(ScorerKind::Prototype), ..nmn.clone() };
+    assert_same(&nmn.emissions(), &prototype.emissions(), 1e-5);
+}
+
+#[test]
+fn duplicating_the_support_doubles_mn_and_leaves_the_means_alone() {
+    let tags = ["O B-a I-a O", "B-b", "O O B-a"];
+    let doubled = support(&[tags, tags].concat());
+    for (kind, n_queries) in KINDS.into_iter().flat_map(|kind| [(kind, 1), (kind, 3)]) {
+        let once = Case::new(scorer(kind), &small_support(), n_queries, 9);
+        let mut twice = once.clone();
+        twice.words.extend(once.words.clone());
+        twice.members = Members::new(&doubled, doubled.tag_set());
+        if n_queries > 1 {
+            twice.queries.extend(once.queries.clone());
+        }
+        let factor = if kind == ScorerKind::Mn { 2.0 } else { 1.0 };
+        assert_same(&twice.emissions(), &once.emissions().scaled(factor), 1e-5);
+    }
+}
+
+#[test]
+fn renaming_slots_permutes_the_emissions() {
+    // `a` becomes `z` and so moves behind `b`: O B-b B-z I-z instead of O B-a I-a B-b.
+    let renamed = support(&["O B-z I-z O", "B-b", "O O B-z"]);
+    let before = Case::new(scorer(ScorerKind::Nmn), &small_support(), 3, 2);
+    let members = Members::new(&renamed, renamed.tag_set());
+    let after = Case { members, ..before.clone() };
+    for (x, y) in before.emissions().rows().zip(after.emissions().rows()) {
+        assert_eq!(
+            [x[0], x[3], x[1], x[2]].map(f32::to_bits),
+            [0, 1, 2, 3].map(|t| y[t].to_bits())
+        );
+    }
+}
+
+#[test]
+fn a_tag_without_words_is_impossible_unless_it_has_a_name() {
+    let support = support(&["B-a I-a"]);
+    for kind in KINDS {
+        let case = Case::new(scorer(kind), &support, 1, 1);
+        assert!(
+            case.emissions().rows().all(|row| row[0] == f32::NEG_INFINITY && row[1].is_finite())
+        );
+    }
+    let named = EmissionScorer { label_names: 0.5, ..scorer(ScorerKind::Prototype) };
+    assert!(Case::new(named, &support, 1, 1).emissions().values().iter().all(|e| e.is_finite()));
+}
+
+#[test]
+fn an_inside_tag_may_borrow_the_words_of_its_begin() {
+    let support = small_support();
+    let lacking: Tag = "I-b".parse().unwrap();
+    let tags = TagSet::new(support.tag_set().tags().iter().chain([&lacking]));
+    let mut case = Case::new(scorer(ScorerKind::Nmn), &support, 1, 4);
+    case.members = Members::new(&support, &tags);
+    let [begin, inside] = ["B-b", "I-b"].map(|tag| tags.index_of(&tag.parse().unwrap()).unwrap());
+    assert!(case.emissions().rows().all(|row| row[inside].to_bits() == row[begin].to_bits()));
+}
+
+#[test]
+fn nearest_with_cosine_gives_the_tag_of_the_nearest_word() {
+    let nearest = EmissionScorer { similarity: Similarity::Cosine, ..scorer(ScorerKind::Nearest) };
+    let mut case = Case::new(nearest, &small_support(), 1, 6);
+    let own = case.words[0].row(2).to_vec(); // The word tagged `I-a`, which is tag 2.
+    case.queries[0].row_mut(1).copy_from_slice(&own);
+    let emissions = case.emissions();
+    let row = emissions.row(1);
+    assert!((row[2] - 1.0).abs() < 1e-6 && row.iter().all(|e| *e <= row[2]), "{row:?}");
+    let parts = case.scorer.contributions(&case.queries, case.support(), 1, 2);
+    assert_eq!(parts[0].source, Source::Word(WordAt { sentence: 0, word: 2 }));
+}
