@@ -142,10 +142,10 @@ def transition_cases() -> list[dict]:
         above = [normal(*x.shape) for x in (expanded.start, expanded.between, expanded.end)]
         below = torch.autograd.grad([expanded.start, expanded.between, expanded.end], list(collapsed.parameters()), above)
         names = ("start", "between", "end")
-        case = {"tags": tags} | {k: numbers(p) for k, p in collapsed.named_parameters()}
+        case = {"tags": tags, "collapsed": {k: numbers(p) for k, p in collapsed.named_parameters()}}
         case["expanded"] = {k: numbers(getattr(expanded, k)) for k in names}
         case["above"] = dict(zip(names, map(numbers, above)))
-        case["below"] = dict(zip(("table", "start", "end"), map(numbers, below)))
+        case["below"] = dict(zip(names, map(numbers, below)))
         cases.append(case)
     return cases
 
@@ -198,7 +198,9 @@ def seeded_tagger(encoder: Path, settings: Settings, scale: float) -> Tagger:
 
 
 def head(tagger: Tagger) -> dict:
-    return {"scale": numbers(tagger.scale)} | {k: numbers(p) for k, p in tagger.transitions.named_parameters()}
+    """λ and the collapsed transitions."""
+    transitions = {name: numbers(p) for name, p in tagger.transitions.named_parameters()}
+    return {"scale": numbers(tagger.scale), "transitions": transitions}
 
 
 def model_file(encoder: Path, read: list[episodes.Episode]) -> dict:
@@ -241,7 +243,7 @@ def combinations() -> list[Settings]:
         for scorer, kind, weight, transitions in (
             ("mn", "cosine", 0.0, "transfer"),
             ("nmn", "dot", 0.0, "transfer"),
-            ("nmn", "squared_distance", 0.0, "rule"),
+            ("nmn", "squared-distance", 0.0, "rule"),
             ("prototype", "projection", 0.0, "transfer"),
             ("prototype", "projection", 0.5, "transfer"),
             ("prototype", "dot", 0.5, "none"),

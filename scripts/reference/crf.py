@@ -26,19 +26,19 @@ class Transitions:
 
 
 class Collapsed(nn.Module):
-    """Scores shared by all tag sets: table [3, 5], start [3], end [3]; rows are from O, B, I."""
+    """Scores shared by all tag sets: start [3], between [3, 5], end [3]; rows are from O, B, I."""
 
     def __init__(self):
         super().__init__()
-        self.table = nn.Parameter(torch.randn(3, 5) * 0.5)
         self.start = nn.Parameter(torch.randn(3) * 0.5)
+        self.between = nn.Parameter(torch.randn(3, 5) * 0.5)
         self.end = nn.Parameter(torch.randn(3) * 0.5)
 
     def expand(self, tags: list[str]) -> Transitions:
         classes = [class_of(tag) for tag in tags]
         columns = [[_column(i, j) for j in tags] for i in tags]
         return Transitions(
-            self.start[classes], self.table[torch.tensor(classes)[:, None], torch.tensor(columns)], self.end[classes]
+            self.start[classes], self.between[torch.tensor(classes)[:, None], torch.tensor(columns)], self.end[classes]
         )
 
 

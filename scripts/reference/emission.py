@@ -8,8 +8,8 @@ Paired context has one pair per support sentence; separate context has a single 
 import torch
 from torch import Tensor
 
-SCORERS = ("mn", "nmn", "prototype")
-SIMILARITIES = ("dot", "cosine", "squared_distance", "projection")
+SCORERS = ("mn", "nmn", "prototype", "nearest")
+SIMILARITIES = ("dot", "cosine", "squared-distance", "projection")
 
 
 def similarity(kind: str, q: Tensor, c: Tensor) -> Tensor:
@@ -20,7 +20,7 @@ def similarity(kind: str, q: Tensor, c: Tensor) -> Tensor:
             return dot
         case "cosine":
             return dot / (q.norm(dim=1)[:, None] * c.norm(dim=1))
-        case "squared_distance":
+        case "squared-distance":
             return -(q[:, None] - c).square().sum(2)
         case "projection":
             length = c.norm(dim=1)
@@ -38,6 +38,9 @@ def emissions(
             prototypes = (1 - names[0]) * prototypes + names[0] * names[1]
         query = torch.stack([q for q, _ in pairs]).mean(0)
         return similarity(kind, query, prototypes)
+    if scorer == "nearest":
+        scores = torch.cat([similarity(kind, q, k) for q, k in pairs], 1)  # [n, all support words]
+        return torch.stack([scores[:, column > 0].amax(1) for column in torch.cat(members).T], 1)
     total = sum(similarity(kind, q, k) @ m for (q, k), m in zip(pairs, members))
     return total / counts if scorer == "nmn" else total
 

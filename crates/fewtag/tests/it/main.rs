@@ -1,4 +1,7 @@
 //! The library through its public interface.
 
+mod golden;
+mod golden_crf;
+mod golden_emission;
 mod golden_lstm;
 mod scores;

@@ -1,0 +1,40 @@
+//! Reading golden files and comparing with them.
+
+use std::path::Path;
+
+use fewtag::Matrix;
+use serde::de::DeserializeOwned;
+
+/// Rows of a golden file; `null` is minus infinity.
+pub(crate) type Rows = Vec<Vec<Option<f32>>>;
+
+/// The content of `tests/golden/{name}`.
+pub(crate) fn read<T: DeserializeOwned>(name: &str) -> T {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    let text = std::fs::read_to_string(path).expect("a golden file");
+    serde_json::from_str(&text).expect("a golden file of this form")
+}
+
+/// `[n, d]`
+pub(crate) fn matrix(rows: &Rows) -> Matrix {
+    Matrix::new(rows.iter().flat_map(|row| numbers(row)).collect(), rows[0].len())
+}
+
+/// `[n]`
+pub(crate) fn numbers(values: &[Option<f32>]) -> Vec<f32> {
+    values.iter().map(|x| x.unwrap_or(f32::NEG_INFINITY)).collect()
+}
+
+/// Number by number; relative where the value is large, absolute near zero.
+pub(crate) fn assert_all_close(case: &str, ours: &[f32], reference: &[f32], tolerance: f32) {
+    assert_eq!(ours.len(), reference.len(), "{case}");
+    for (at, (&ours, &reference)) in ours.iter().zip(reference).enumerate() {
+        assert_close(&format!("{case}, number {at}"), ours, reference, tolerance);
+    }
+}
+
+/// Relative where the value is large, absolute near zero.
+pub(crate) fn assert_close(case: &str, ours: f32, reference: f32, tolerance: f32) {
+    let error = (ours - reference).abs() / reference.abs().max(1.0);
+    assert!(error <= tolerance, "{case}: ours {ours}, reference {reference}, error {error:.1e}");
+}
