@@ -53,6 +53,9 @@ pub enum Error {
          but an episode should have {queries} queries"
     )]
     TooFewSentences { domain: String, support: usize, left: usize, queries: usize },
+    /// A setting of a model that means nothing, or that another setting excludes.
+    #[error("the model's setting `{setting}` {problem}")]
+    Setting { setting: &'static str, problem: &'static str },
     /// An encoder directory without a tokenizer.
     #[error("`{dir}` holds neither `tokenizer.json` nor `vocab.txt`")]
     NoTokenizer { dir: PathBuf },

@@ -23,7 +23,7 @@ use crate::matrix::{add_scaled, dot};
 
 /// How alike a query vector and a reference vector are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "snake_case")]
 pub enum Similarity {
     /// `q·c`: the paper's.
     #[default]

@@ -1,0 +1,186 @@
+//! What is learned above the encoder, and how emissions become a loss or tags.
+//!
+//! ```text
+//! scores = λ·E [T, L]        transitions = the collapsed table over the tag set
+//! mode       loss                          decoding
+//! transfer   log Z − s(gold)               Viterbi, constrained to legal BIO if asked
+//! rule       softmax cross-entropy         greedy, constrained
+//! none       softmax cross-entropy         best tag of each word
+//! ```
+//!
+//! The cross-entropy is the CRF's loss with a table of zeros, and the best tag of each word its best path,
+//! so the modes differ in their tables only.
+
+use bytemuck::{Pod, Zeroable};
+use serde::{Deserialize, Serialize};
+
+use crate::crf::{self, SlotTransitions};
+use crate::matrix::Matrix;
+use crate::random::Random;
+use crate::settings::ModelSettings;
+use crate::tag::TagSet;
+use crate::transition::{CollapsedTransitions, TransitionMode};
+
+/// The learned numbers above the encoder: 22 of them. A gradient of a head is another head.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable, Serialize, Deserialize)]
+#[repr(C)]
+pub struct Head {
+    /// The factor λ of the emissions.
+    pub scale: f32,
+    /// The transition scores.
+    pub transitions: CollapsedTransitions,
+}
+
+/// The loss of one sentence and its gradients.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeadLoss {
+    /// The loss, summed over the words.
+    pub value: f64,
+    /// Its gradient in the emissions: `[T, L]`.
+    pub emissions: Matrix,
+    /// Its gradient in the head; zero in what is not learned.
+    pub head: Head,
+}
+
+impl Head {
+    /// All zeros: where a gradient starts.
+    pub const ZERO: Self = Self { scale: 0.0, transitions: CollapsedTransitions::ZERO };
+
+    /// An untrained head.
+    #[must_use]
+    pub fn new(settings: &ModelSettings, random: &mut Random) -> Self {
+        Self { scale: settings.scale, transitions: CollapsedTransitions::random(random) }
+    }
+
+    /// The `[22]` numbers: λ, then the table.
+    #[must_use]
+    pub fn as_slice(&self) -> &[f32] {
+        bytemuck::cast_slice(std::slice::from_ref(self))
+    }
+
+    /// The `[22]` numbers, to be changed.
+    pub fn as_mut_slice(&mut self) -> &mut [f32] {
+        bytemuck::cast_slice_mut(std::slice::from_mut(self))
+    }
+
+    /// The loss of the tag indices `gold` `[T]`, given the emissions `[T, L]`.
+    ///
+    /// # Panics
+    ///
+    /// If the shapes disagree, or a gold tag is impossible (an emission of `-inf`).
+    #[must_use]
+    pub fn loss(
+        &self,
+        settings: &ModelSettings,
+        tags: &TagSet,
+        emissions: &Matrix,
+        gold: &[usize],
+    ) -> HeadLoss {
+        let table = match settings.transitions {
+            TransitionMode::Transfer => self.transitions,
+            TransitionMode::Rule | TransitionMode::None => CollapsedTransitions::ZERO,
+        };
+        let loss = crf::loss(emissions, self.scale, &table.over(tags), gold);
+        let mut head = Self::ZERO;
+        if settings.learn_scale {
+            head.scale = loss.scale;
+        }
+        if settings.transitions == TransitionMode::Transfer {
+            head.transitions = loss.transitions;
+        }
+        HeadLoss { value: loss.value, emissions: loss.emissions, head }
+    }
+
+    /// The tag indices `[T]` that the emissions `[T, L]` ask for.
+    ///
+    /// # Panics
+    ///
+    /// If the shapes disagree.
+    #[must_use]
+    pub fn decode(
+        &self,
+        settings: &ModelSettings,
+        tags: &TagSet,
+        emissions: &Matrix,
+    ) -> Vec<usize> {
+        let scores = emissions.scaled(self.scale);
+        let transitions = self.decoding_transitions(settings, tags);
+        match settings.transitions {
+            TransitionMode::Rule => crf::greedy(&scores, &transitions).tags,
+            TransitionMode::Transfer | TransitionMode::None => {
+                crf::viterbi(&scores, &transitions).tags
+            }
+        }
+    }
+
+    /// The transition scores that decoding uses, and probabilities with it.
+    #[must_use]
+    pub fn decoding_transitions(&self, settings: &ModelSettings, tags: &TagSet) -> SlotTransitions {
+        let (table, constrained) = match settings.transitions {
+            TransitionMode::Transfer => (self.transitions, settings.constrained),
+            TransitionMode::Rule => (CollapsedTransitions::ZERO, true),
+            TransitionMode::None => (CollapsedTransitions::ZERO, settings.constrained),
+        };
+        let table = if constrained { table.constrained() } else { table };
+        table.over(tags)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tag::Tag;
+
+    fn tags() -> TagSet {
+        let tags: Vec<Tag> = ["B-a", "I-a", "B-b"].iter().map(|t| t.parse().unwrap()).collect();
+        TagSet::new(&tags)
+    }
+
+    fn settings(transitions: TransitionMode) -> ModelSettings {
+        ModelSettings { transitions, ..ModelSettings::default() }
+    }
+
+    const MODES: [TransitionMode; 3] =
+        [TransitionMode::Transfer, TransitionMode::Rule, TransitionMode::None];
+
+    #[test]
+    fn gradients_equal_finite_differences_in_every_mode() {
+        let emissions = Matrix::new(vec![1.0, 0.5, -2.0, 0.0, 3.0, 1.0, -1.0, 2.0], 4);
+        let gold = [1, 2];
+        for mode in MODES {
+            let head =
+                Head::new(&ModelSettings { scale: 0.7, ..settings(mode) }, &mut Random::new(1));
+            let value = |head: &Head| head.loss(&settings(mode), &tags(), &emissions, &gold).value;
+            let gradient = head.loss(&settings(mode), &tags(), &emissions, &gold).head;
+            for k in 0..head.as_slice().len() {
+                let [mut up, mut down] = [head; 2];
+                up.as_mut_slice()[k] += 1.0 / 128.0;
+                down.as_mut_slice()[k] -= 1.0 / 128.0;
+                let slope = (value(&up) - value(&down)) * 64.0;
+                assert!((slope - f64::from(gradient.as_slice()[k])).abs() < 1e-3, "{mode:?} {k}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_fixed_scale_has_no_gradient() {
+        let fixed = ModelSettings { learn_scale: false, ..ModelSettings::default() };
+        let head = Head::new(&fixed, &mut Random::new(1));
+        let loss = head.loss(&fixed, &tags(), &Matrix::new(vec![1.0, 2.0, 3.0, 4.0], 4), &[0]);
+        assert!(loss.head.scale == 0.0 && loss.head.transitions != CollapsedTransitions::ZERO);
+    }
+
+    #[test]
+    fn the_modes_decode_as_they_say() {
+        // Word by word O, I-a, I-a is best.
+        let emissions =
+            Matrix::new(vec![1.0, 0.5, 0.0, 0.0, 0.0, 0.5, 2.0, 0.0, 0.0, 0.1, 1.0, 0.2], 4);
+        let head = Head { scale: 1.0, transitions: CollapsedTransitions::ZERO };
+        let decode = |s: &ModelSettings| head.decode(s, &tags(), &emissions);
+        assert_eq!(decode(&settings(TransitionMode::None)), [0, 2, 2]);
+        assert_eq!(decode(&settings(TransitionMode::Rule)), [0, 1, 2]);
+        assert_eq!(decode(&settings(TransitionMode::Transfer)), [0, 2, 2]);
+        let strict = ModelSettings { constrained: true, ..settings(TransitionMode::Transfer) };
+        assert_eq!(decode(&strict), [1, 2, 2]);
+    }
+}

@@ -1,0 +1,142 @@
+//! What kind of model it is: the choices that are made before training and saved with the weights.
+//!
+//! The defaults are the paper's NMN with pair-wise embedding and dependency transfer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::SupportSet;
+use crate::emission::{EmissionScorer, ScorerKind, Similarity};
+use crate::error::{Error, Result};
+use crate::tag::{Tag, TagSet};
+use crate::transition::TransitionMode;
+
+/// How query and support are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Context {
+    /// The query beside each support sentence in turn: the paper's pair-wise embedding.
+    #[default]
+    Paired,
+    /// Each sentence alone; the support is read once for all queries.
+    Separate,
+}
+
+/// The choices that make a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModelSettings {
+    /// How query and support are read.
+    pub context: Context,
+    /// How the support words of a tag are put together.
+    pub scorer: ScorerKind,
+    /// How two word vectors are compared.
+    pub similarity: Similarity,
+    /// The share of the tag's name in a prototype, from 0 (off) to 1.
+    pub label_names: f32,
+    /// What tags may follow each other, and how well.
+    pub transitions: TransitionMode,
+    /// Whether decoding forbids every `I` that continues no span of its slot.
+    pub constrained: bool,
+    /// Whether a slot with `B` but no `I` in the support lets its `B` words speak for `I` too.
+    pub borrow: bool,
+    /// The factor λ of the emissions; where it starts, if it is learned.
+    pub scale: f32,
+    /// Whether λ is learned.
+    pub learn_scale: bool,
+    /// Probabilities are those of all scores divided by this; it changes no tag.
+    pub temperature: f32,
+}
+
+impl Default for ModelSettings {
+    fn default() -> Self {
+        Self {
+            context: Context::default(),
+            scorer: ScorerKind::default(),
+            similarity: Similarity::default(),
+            label_names: 0.0,
+            transitions: TransitionMode::default(),
+            constrained: false,
+            borrow: false,
+            // The paper draws it from U(0, 1), where dot products of BERT vectors, around 100, saturate.
+            scale: 0.05,
+            learn_scale: true,
+            temperature: 1.0,
+        }
+    }
+}
+
+impl ModelSettings {
+    /// Refuses numbers that mean nothing and choices that exclude each other.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Setting`] with the name of the setting.
+    pub fn check(&self) -> Result<()> {
+        let refuse = |setting, problem| Err(Error::Setting { setting, problem });
+        if !(0.0..=1.0).contains(&self.label_names) {
+            return refuse("label_names", "is a share and must lie between 0 and 1");
+        }
+        if self.label_names > 0.0 && self.scorer != ScorerKind::Prototype {
+            return refuse("label_names", "needs `scorer = \"prototype\"`");
+        }
+        if !(self.temperature.is_finite() && self.temperature > 0.0) {
+            return refuse("temperature", "must be a positive number");
+        }
+        if !self.scale.is_finite() {
+            return refuse("scale", "must be a number");
+        }
+        Ok(())
+    }
+
+    /// The emission scorer that these settings describe.
+    #[must_use]
+    pub fn emission_scorer(&self) -> EmissionScorer {
+        let Self { scorer: kind, similarity, label_names, .. } = *self;
+        EmissionScorer { kind, similarity, label_names }
+    }
+
+    /// The tags that a support set lets a word have: those it shows, and every `I` that may borrow.
+    #[must_use]
+    pub fn tag_set(&self, support: &SupportSet) -> TagSet {
+        let shown = support.tag_set();
+        if !self.borrow {
+            return shown.clone();
+        }
+        let begun = shown.tags().iter().filter(|tag| matches!(tag, Tag::B(_)));
+        let borrowing: Vec<Tag> = begun.filter_map(Tag::slot).cloned().map(Tag::I).collect();
+        TagSet::new(shown.tags().iter().chain(&borrowing))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_strict() {
+        let read = |text: &str| toml::from_str::<ModelSettings>(text);
+        assert_eq!(read("").unwrap(), ModelSettings::default());
+        let settings = read("scorer = \"mn\"\nsimilarity = \"squared_distance\"").unwrap();
+        assert_eq!(
+            (settings.scorer, settings.similarity),
+            (ScorerKind::Mn, Similarity::SquaredDistance)
+        );
+        assert!(read("scoring = \"mn\"").is_err());
+        assert!(read("scorer = \"best\"").is_err());
+    }
+
+    #[test]
+    fn settings_that_mean_nothing_are_refused() {
+        let refusal = |text: &str| {
+            let settings: ModelSettings = toml::from_str(text).unwrap();
+            settings.check().unwrap_err().to_string()
+        };
+        assert!(
+            refusal("label_names = 0.5").contains("`label_names` needs `scorer = \"prototype\"`")
+        );
+        assert!(refusal("label_names = 1.5").contains("between 0 and 1"));
+        assert!(refusal("temperature = 0.0").contains("`temperature` must be a positive"));
+        assert!(refusal("scale = nan").contains("`scale`"));
+        assert!(ModelSettings::default().check().is_ok());
+    }
+}
