@@ -243,7 +243,7 @@ def combinations() -> list[Settings]:
         for scorer, kind, weight, transitions in (
             ("mn", "cosine", 0.0, "transfer"),
             ("nmn", "dot", 0.0, "transfer"),
-            ("nmn", "squared-distance", 0.0, "rule"),
+            ("nmn", "squared_distance", 0.0, "rule"),
             ("prototype", "projection", 0.0, "transfer"),
             ("prototype", "projection", 0.5, "transfer"),
             ("prototype", "dot", 0.5, "none"),

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 SCORERS = ("mn", "nmn", "prototype", "nearest")
-SIMILARITIES = ("dot", "cosine", "squared-distance", "projection")
+SIMILARITIES = ("dot", "cosine", "squared_distance", "projection")
 
 
 def similarity(kind: str, q: Tensor, c: Tensor) -> Tensor:
@@ -20,7 +20,7 @@ def similarity(kind: str, q: Tensor, c: Tensor) -> Tensor:
             return dot
         case "cosine":
             return dot / (q.norm(dim=1)[:, None] * c.norm(dim=1))
-        case "squared-distance":
+        case "squared_distance":
             return -(q[:, None] - c).square().sum(2)
         case "projection":
             length = c.norm(dim=1)

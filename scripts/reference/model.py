@@ -17,7 +17,7 @@ from .tags import name_words, tag_set
 class Settings:
     context: str = "separate"  # paired | separate
     scorer: str = "prototype"  # mn | nmn | prototype | nearest
-    similarity: str = "dot"  # dot | cosine | squared-distance | projection
+    similarity: str = "dot"  # dot | cosine | squared_distance | projection
     label_names: float = 0.0  # the weight of label-name vectors in prototypes
     transitions: str = "transfer"  # transfer | rule | none
     constrained: bool = False  # decode legal BIO only

@@ -3,6 +3,7 @@
 //! `tests/golden/emission.json` is written by `scripts/golden_model.py`, never by this crate.
 
 use fewtag::emission::{EmissionScorer, Members, ScorerKind, Similarity, SupportVectors};
+use fewtag::settings::Context;
 use fewtag::{Matrix, Sentence, SupportSet, Tag, TagSet, Token};
 use serde::Deserialize;
 
@@ -30,13 +31,6 @@ struct Case {
     d_queries: Vec<Rows>,
     d_keys: Vec<Rows>,
     d_names: Option<Rows>,
-}
-
-#[derive(Debug, Deserialize, PartialEq)]
-#[serde(rename_all = "lowercase")]
-enum Context {
-    Paired,
-    Separate,
 }
 
 #[test]
