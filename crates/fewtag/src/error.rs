@@ -53,6 +53,21 @@ pub enum Error {
          but an episode should have {queries} queries"
     )]
     TooFewSentences { domain: String, support: usize, left: usize, queries: usize },
+    /// A support set that legal BIO cannot begin to apply.
+    #[error(
+        "the support set has neither a `B-` tag nor a word outside all slots, so no legal tag fits a first word"
+    )]
+    NothingBegins,
+    /// A sentence, or a pair of them, that the encoder cannot read at once.
+    #[error(
+        "{what} has {n_pieces} word pieces, the encoder reads at most {max}: shorten or split it"
+    )]
+    TooLong { what: String, n_pieces: usize, max: usize },
+    /// A tokenizer that belongs to another encoder.
+    #[error(
+        "the tokenizer knows {n_pieces} pieces, the encoder only {n_vectors}: they do not belong together"
+    )]
+    VocabularySize { n_pieces: usize, n_vectors: usize },
     /// A setting of a model that means nothing, or that another setting excludes.
     #[error("the model's setting `{setting}` {problem}")]
     Setting { setting: &'static str, problem: &'static str },

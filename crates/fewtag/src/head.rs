@@ -14,7 +14,7 @@
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
-use crate::crf::{self, SlotTransitions};
+use crate::crf;
 use crate::matrix::Matrix;
 use crate::random::Random;
 use crate::settings::ModelSettings;
@@ -104,7 +104,7 @@ impl Head {
         emissions: &Matrix,
     ) -> Vec<usize> {
         let scores = emissions.scaled(self.scale);
-        let transitions = self.decoding_transitions(settings, tags);
+        let transitions = self.decoding_table(settings).over(tags);
         match settings.transitions {
             TransitionMode::Rule => crf::greedy(&scores, &transitions).tags,
             TransitionMode::Transfer | TransitionMode::None => {
@@ -113,16 +113,15 @@ impl Head {
         }
     }
 
-    /// The transition scores that decoding uses, and probabilities with it.
+    /// The transition scores that decoding and probabilities use.
     #[must_use]
-    pub fn decoding_transitions(&self, settings: &ModelSettings, tags: &TagSet) -> SlotTransitions {
+    pub fn decoding_table(&self, settings: &ModelSettings) -> CollapsedTransitions {
         let (table, constrained) = match settings.transitions {
             TransitionMode::Transfer => (self.transitions, settings.constrained),
             TransitionMode::Rule => (CollapsedTransitions::ZERO, true),
             TransitionMode::None => (CollapsedTransitions::ZERO, settings.constrained),
         };
-        let table = if constrained { table.constrained() } else { table };
-        table.over(tags)
+        if constrained { table.constrained() } else { table }
     }
 }
 

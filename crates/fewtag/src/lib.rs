@@ -4,6 +4,7 @@
 //! Embedding" and is synchronous and silent: it never prints and never reads the environment, the clock
 //! or the network. Start at [`domain`] for the nouns; `ARCHITECTURE.md` in the repository is the map.
 
+pub mod adapted;
 pub mod baselines;
 pub mod crf;
 pub mod data;
@@ -22,12 +23,15 @@ pub mod sampler;
 pub mod scheme;
 pub mod settings;
 pub mod tag;
+pub mod tagger;
 pub mod transition;
 
+pub use adapted::{Adapted, Scored, Tagged, TaggedSpan};
 pub use domain::{Domain, Episode, Sentence, SupportSet, Token};
 pub use error::{Error, Result};
 pub use matrix::Matrix;
 pub use random::Random;
 pub use settings::{Context, ModelSettings};
 pub use tag::{Slot, Span, Tag, TagClass, TagSet};
+pub use tagger::Tagger;
 pub use transition::{CollapsedTransitions, TransitionMode};

@@ -48,6 +48,18 @@ impl Matrix {
         &mut self.values[r * self.n_cols..][..self.n_cols]
     }
 
+    /// The first `n` rows and the rest.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer rows.
+    #[must_use]
+    pub fn split_at_row(mut self, n: usize) -> (Self, Self) {
+        let rest = self.values.split_off(n * self.n_cols);
+        let n_cols = self.n_cols;
+        (self, Self { values: rest, n_cols })
+    }
+
     /// All rows from first to last.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &[f32]> + Clone {
         self.values.chunks_exact(self.n_cols)

@@ -1,0 +1,285 @@
+//! A tagger that has seen the support set of a domain, and what it says about a sentence.
+//!
+//! ```text
+//! words ─ Adapted::score ─▶ Scored (emissions [T, L]) ─ Scored::tagged ─▶ Tagged (tags, spans, probabilities)
+//! ```
+//!
+//! In separate context the support was read once and became [`References`]; in paired context each
+//! query is read beside every support sentence. Sentences are read in groups, but an answer does not depend
+//! on what else is in its group.
+
+use crate::crf::{self, Path, Posterior};
+use crate::domain::SupportSet;
+use crate::embedder::{self, Sequence};
+use crate::emission::{Contribution, Members, References, SupportVectors};
+use crate::encoder::Pieces;
+use crate::error::{Error, Result};
+use crate::matrix::Matrix;
+use crate::settings::Context;
+use crate::tag::{self, Span, Tag, TagSet};
+use crate::tagger::Tagger;
+
+/// How many sequences are read at a time: bounds the memory of [`Adapted::tag_all`].
+const GROUP: usize = 256;
+
+/// A tagger for the slots of one support set.
+#[derive(Clone)]
+pub struct Adapted {
+    tagger: Tagger,
+    tags: TagSet,
+    members: Members,
+    /// The vectors of the tags' names, `[L, d]`, if they are used.
+    names: Option<Matrix>,
+    support: Support,
+}
+
+/// What is kept of the support set.
+#[derive(Clone)]
+enum Support {
+    Separate { words: Vec<Matrix>, references: References },
+    Paired { sentences: Vec<Pieces> },
+}
+
+/// The tags of a sentence.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tagged {
+    /// One tag per word.
+    pub tags: Vec<Tag>,
+    /// The spans that the tags form, from left to right.
+    pub spans: Vec<TaggedSpan>,
+}
+
+/// A span that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaggedSpan {
+    /// Where, and which slot.
+    pub span: Span,
+    /// The probability that exactly these words form a span of this slot, summed over all tag paths.
+    pub probability: f32,
+}
+
+impl Adapted {
+    pub(crate) fn new(tagger: Tagger, support: &SupportSet, tags: TagSet) -> Result<Self> {
+        let members = Members::new(support, &tags);
+        let names = if tagger.uses_label_names() {
+            let sequences = tagger.name_sequences(&tags)?;
+            let rows = embedder::embed(tagger.engine(), &sequences)?;
+            let values = rows.iter().flat_map(|row| row.values().iter().copied()).collect();
+            Some(Matrix::new(values, tagger.engine().width()))
+        } else {
+            None
+        };
+        let frame = tagger.word_pieces();
+        let split = |sentence: &crate::Sentence| frame.split(sentence.words());
+        let sentences = support.sentences().iter().map(split).collect::<Result<Vec<_>>>()?;
+        let alone = sentences.iter().map(|s| Sequence::alone(s, frame)).collect::<Vec<_>>();
+        for (at, sequence) in alone.iter().enumerate() {
+            check_length(&tagger, sequence, || format!("support sentence {}", at + 1))?;
+        }
+        let support = match tagger.settings().context {
+            Context::Paired => Support::Paired { sentences },
+            Context::Separate => {
+                let words = embedder::embed(tagger.engine(), &alone)?;
+                let label_names = names.as_ref();
+                let vectors = SupportVectors { words: &words, members: &members, label_names };
+                let references = tagger.settings().emission_scorer().references(vectors);
+                Support::Separate { words, references }
+            }
+        };
+        Ok(Self { tagger, tags, members, names, support })
+    }
+
+    /// The tags that a word can get.
+    #[must_use]
+    pub fn tag_set(&self) -> &TagSet {
+        &self.tags
+    }
+
+    /// Tags one sentence.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EmptySentence`] without words, [`Error::TooLong`] if the sentence does not fit the encoder.
+    pub fn tag<W: AsRef<str>>(&self, words: &[W]) -> Result<Tagged> {
+        Ok(self.score(words)?.tagged())
+    }
+
+    /// Tags many sentences, each as [`Adapted::tag`] would, and faster.
+    ///
+    /// # Errors
+    ///
+    /// As [`Adapted::tag`], for the first sentence that cannot be tagged.
+    pub fn tag_all<W: AsRef<str>>(&self, sentences: &[Vec<W>]) -> Result<Vec<Tagged>> {
+        let mut tagged = Vec::with_capacity(sentences.len());
+        for group in sentences.chunks(GROUP.div_ceil(self.sequences_per_query())) {
+            tagged.extend(self.score_group(group)?.iter().map(Scored::tagged));
+        }
+        Ok(tagged)
+    }
+
+    /// What the support says about the words of a sentence, before tags are chosen.
+    ///
+    /// # Errors
+    ///
+    /// As [`Adapted::tag`].
+    pub fn score<W: AsRef<str>>(&self, words: &[W]) -> Result<Scored<'_>> {
+        Ok(self.score_group(&[words])?.swap_remove(0))
+    }
+
+    fn score_group<W, S>(&self, sentences: &[S]) -> Result<Vec<Scored<'_>>>
+    where
+        W: AsRef<str>,
+        S: AsRef<[W]>,
+    {
+        let mut sequences = Vec::new();
+        let mut n_words = Vec::with_capacity(sentences.len());
+        for words in sentences {
+            let words = words.as_ref();
+            if words.is_empty() {
+                return Err(Error::EmptySentence);
+            }
+            n_words.push(words.len());
+            let pieces = self.tagger.word_pieces().split(words.iter().map(AsRef::as_ref))?;
+            self.add_sequences(&pieces, &mut sequences)?;
+        }
+        let mut read = embedder::embed(self.tagger.engine(), &sequences)?.into_iter();
+        let per_query = self.sequences_per_query();
+        let take = |n: usize| self.scored(read.by_ref().take(per_query).collect(), n);
+        Ok(n_words.into_iter().map(take).collect())
+    }
+
+    fn sequences_per_query(&self) -> usize {
+        match &self.support {
+            Support::Separate { .. } => 1,
+            Support::Paired { sentences } => sentences.len(),
+        }
+    }
+
+    fn add_sequences(&self, query: &Pieces, sequences: &mut Vec<Sequence>) -> Result<()> {
+        let frame = self.tagger.word_pieces();
+        let first = sequences.len();
+        match &self.support {
+            Support::Separate { .. } => sequences.push(Sequence::alone(query, frame)),
+            Support::Paired { sentences } => {
+                sequences.extend(sentences.iter().map(|s| Sequence::paired(query, s, frame)));
+            }
+        }
+        let beside = |at: usize| match &self.support {
+            Support::Separate { .. } => "a sentence".to_owned(),
+            Support::Paired { .. } => format!("a sentence beside support sentence {}", at + 1),
+        };
+        for (at, sequence) in sequences[first..].iter().enumerate() {
+            check_length(&self.tagger, sequence, || beside(at))?;
+        }
+        Ok(())
+    }
+
+    /// Turns what the encoder read for a query of `n_words` words into emissions.
+    fn scored(&self, read: Vec<Matrix>, n_words: usize) -> Scored<'_> {
+        match &self.support {
+            Support::Separate { references, .. } => {
+                let emissions = references.emissions(&read[0]);
+                Scored { adapted: self, emissions, queries: read, words: None }
+            }
+            Support::Paired { .. } => {
+                let halves = read.into_iter().map(|rows| rows.split_at_row(n_words));
+                let (queries, words): (Vec<Matrix>, Vec<Matrix>) = halves.unzip();
+                let scorer = self.tagger.settings().emission_scorer();
+                let emissions = scorer.emissions(&queries, self.vectors(&words));
+                Scored { adapted: self, emissions, queries, words: Some(words) }
+            }
+        }
+    }
+
+    fn vectors<'a>(&'a self, words: &'a [Matrix]) -> SupportVectors<'a> {
+        SupportVectors { words, members: &self.members, label_names: self.names.as_ref() }
+    }
+}
+
+/// A sentence whose words have been compared with the support.
+pub struct Scored<'a> {
+    adapted: &'a Adapted,
+    emissions: Matrix,
+    queries: Vec<Matrix>,
+    /// The support as read beside this sentence; `None` in separate context.
+    words: Option<Vec<Matrix>>,
+}
+
+impl Scored<'_> {
+    /// The emissions `[T, L]`, before scaling.
+    #[must_use]
+    pub fn emissions(&self) -> &Matrix {
+        &self.emissions
+    }
+
+    /// Chooses the tags and says how sure the model is of each span.
+    #[must_use]
+    pub fn tagged(&self) -> Tagged {
+        let Adapted { tagger, tags, .. } = self.adapted;
+        let path = tagger.head().decode(tagger.settings(), tags, &self.emissions);
+        let tags: Vec<Tag> = path.iter().map(|&j| tags.tags()[j].clone()).collect();
+        let spans = tag::spans(&tags);
+        let probabilities = self.probabilities(&spans).into_iter();
+        let spans = spans.into_iter().zip(probabilities);
+        Tagged {
+            tags,
+            spans: spans.map(|(span, probability)| TaggedSpan { span, probability }).collect(),
+        }
+    }
+
+    /// The probability of each span, whether it was chosen or not.
+    ///
+    /// # Panics
+    ///
+    /// If a span is empty or reaches beyond the sentence.
+    #[must_use]
+    pub fn probabilities(&self, spans: &[Span]) -> Vec<f32> {
+        if spans.is_empty() {
+            return Vec::new();
+        }
+        let Adapted { tagger, tags, .. } = self.adapted;
+        let cooling = 1.0 / tagger.settings().temperature;
+        let transitions =
+            tagger.head().decoding_table(tagger.settings()).scaled(cooling).over(tags);
+        let scores = self.emissions.scaled(tagger.head().scale * cooling);
+        let posterior = Posterior::new(&scores, &transitions);
+        let probability = |span: &Span| {
+            let [begin, inside] = [Tag::B(span.slot.clone()), Tag::I(span.slot.clone())];
+            let words = span.start..span.end;
+            posterior.span(words, tags.index_of(&begin), tags.index_of(&inside)) as f32
+        };
+        spans.iter().map(probability).collect()
+    }
+
+    /// The `n` best tag paths with their scores, best first (of [`crate::TransitionMode::Rule`] those of
+    /// the whole sentence, not the greedy one).
+    #[must_use]
+    pub fn n_best(&self, n: usize) -> Vec<Path> {
+        let Adapted { tagger, tags, .. } = self.adapted;
+        let transitions = tagger.head().decoding_table(tagger.settings()).over(tags);
+        crf::n_best(&self.emissions.scaled(tagger.head().scale), &transitions, n)
+    }
+
+    /// Who gave how much of the emission of `tag` (an index of the tag set) for word `word`.
+    ///
+    /// # Panics
+    ///
+    /// If `word` or `tag` is out of range.
+    #[must_use]
+    pub fn contributions(&self, word: usize, tag: usize) -> Vec<Contribution> {
+        let words = match (&self.words, &self.adapted.support) {
+            (Some(words), _) | (None, Support::Separate { words, .. }) => words,
+            (None, Support::Paired { .. }) => unreachable!("paired support is read with the query"),
+        };
+        let scorer = self.adapted.tagger.settings().emission_scorer();
+        scorer.contributions(&self.queries, self.adapted.vectors(words), word, tag)
+    }
+}
+
+fn check_length(tagger: &Tagger, sequence: &Sequence, what: impl Fn() -> String) -> Result<()> {
+    let (n_pieces, max) = (sequence.n_pieces(), tagger.engine().max_pieces());
+    if n_pieces > max {
+        return Err(Error::TooLong { what: what(), n_pieces, max });
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! The trained model: `tagger.adapt(&support)?.tag(&words)?` is the whole way from examples to tags.
+//!
+//! A [`Tagger`] is immutable and cheap to clone; its clones share the encoder, also between threads.
+//! [`Tagger::adapt`] changes no weight: it reads the support once (separate context) or keeps its
+//! pieces for [`Adapted::tag`] to pair with each query.
+
+use std::sync::Arc;
+
+use crate::adapted::Adapted;
+use crate::domain::SupportSet;
+use crate::embedder::{Sequence, name_words};
+use crate::emission::ScorerKind;
+use crate::encoder::{Engine, WordPieces};
+use crate::error::{Error, Result};
+use crate::head::Head;
+use crate::settings::ModelSettings;
+use crate::tag::{Tag, TagClass, TagSet};
+use crate::transition::TransitionMode;
+
+/// An encoder, the head above it and the settings they were made for.
+#[derive(Clone)]
+pub struct Tagger {
+    engine: Arc<dyn Engine>,
+    word_pieces: Arc<WordPieces>,
+    settings: ModelSettings,
+    head: Head,
+}
+
+impl Tagger {
+    /// Puts a model together.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Setting`] if the settings make no sense, [`Error::VocabularySize`] if the tokenizer gives
+    /// pieces that the encoder has no vector for.
+    pub fn new(
+        engine: Arc<dyn Engine>,
+        word_pieces: WordPieces,
+        settings: ModelSettings,
+        head: Head,
+    ) -> Result<Self> {
+        settings.check()?;
+        let (n_pieces, n_vectors) =
+            (word_pieces.n_pieces(), engine.parameters().config().vocab_size);
+        if n_pieces > n_vectors {
+            return Err(Error::VocabularySize { n_pieces, n_vectors });
+        }
+        Ok(Self { engine, word_pieces: Arc::new(word_pieces), settings, head })
+    }
+
+    /// Teaches the tagger the slots of a new domain from a few labelled sentences.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NothingBegins`] if legal BIO leaves no way to tag a word, [`Error::TooLong`] if a support
+    /// sentence does not fit the encoder.
+    pub fn adapt(&self, support: &SupportSet) -> Result<Adapted> {
+        let tags = self.settings.tag_set(support);
+        let constrained =
+            self.settings.constrained || self.settings.transitions == TransitionMode::Rule;
+        let has_outside = support.sentences().iter().any(|s| s.tags().any(|tag| *tag == Tag::O));
+        let begins = tags.tags().iter().any(|tag| tag.class() == TagClass::B);
+        if constrained && !begins && !has_outside && !self.uses_label_names() {
+            return Err(Error::NothingBegins);
+        }
+        Adapted::new(self.clone(), support, tags)
+    }
+
+    /// The same model with other settings, such as another context or constrained decoding.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Setting`] if they make no sense.
+    pub fn with_settings(&self, settings: ModelSettings) -> Result<Self> {
+        settings.check()?;
+        Ok(Self { settings, ..self.clone() })
+    }
+
+    /// The choices that make this model.
+    #[must_use]
+    pub fn settings(&self) -> &ModelSettings {
+        &self.settings
+    }
+
+    /// What was learned above the encoder.
+    #[must_use]
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// What was learned above the encoder, for an optimiser.
+    pub fn head_mut(&mut self) -> &mut Head {
+        &mut self.head
+    }
+
+    /// The encoder.
+    #[must_use]
+    pub fn engine(&self) -> &dyn Engine {
+        &*self.engine
+    }
+
+    /// The encoder, for an optimiser.
+    ///
+    /// # Panics
+    ///
+    /// If a clone or an [`Adapted`] of this tagger is alive: it would change under its feet.
+    pub fn engine_mut(&mut self) -> &mut dyn Engine {
+        Arc::get_mut(&mut self.engine).expect("nobody else uses the encoder while it is trained")
+    }
+
+    /// The tokenizer.
+    #[must_use]
+    pub fn word_pieces(&self) -> &WordPieces {
+        &self.word_pieces
+    }
+
+    /// Whether prototypes are mixed with the names of their tags.
+    #[must_use]
+    pub fn uses_label_names(&self) -> bool {
+        self.settings.scorer == ScorerKind::Prototype && self.settings.label_names > 0.0
+    }
+
+    /// One sequence per tag, which gives the vector of its name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadTokenizer`] if the tokenizer fails on a name.
+    pub fn name_sequences(&self, tags: &TagSet) -> Result<Vec<Sequence>> {
+        let name = |tag| {
+            let words = name_words(tag);
+            let pieces = self.word_pieces.split(words.iter().map(String::as_str))?;
+            Ok(Sequence::name(&pieces, &self.word_pieces))
+        };
+        tags.tags().iter().map(name).collect()
+    }
+}
