@@ -1,8 +1,8 @@
 //! Reading golden files and comparing with them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use fewtag::Matrix;
+use fewtag::{Episode, Matrix, data};
 use serde::de::DeserializeOwned;
 
 /// Rows of a golden file; `null` is minus infinity.
@@ -13,6 +13,15 @@ pub(crate) fn read<T: DeserializeOwned>(name: &str) -> T {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     let text = std::fs::read_to_string(path).expect("a golden file");
     serde_json::from_str(&text).expect("a golden file of this form")
+}
+
+/// The episodes that the golden files of the model are about.
+pub(crate) fn tiny_episodes() -> Vec<Episode> {
+    data::read_episodes(&testdata("tiny-episodes.json")).expect("the tiny episodes")
+}
+
+fn testdata(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name)
 }
 
 /// `[n, d]`

@@ -3,5 +3,6 @@
 mod golden;
 mod golden_crf;
 mod golden_emission;
+mod golden_head;
 mod golden_lstm;
 mod scores;
