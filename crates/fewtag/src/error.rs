@@ -18,6 +18,9 @@ pub enum Error {
     /// A file that should hold word vectors and does not.
     #[error("no word vectors in `{path}`: {reason}")]
     WordVectors { path: PathBuf, reason: String },
+    /// A finished cell of an experiment that cannot be read again.
+    #[error("`{path}` is damaged: delete it, and its cell will be run again")]
+    CachedCell { path: PathBuf, source: serde_json::Error },
     /// The output did not take what was written to it.
     #[error("cannot write the output")]
     Write(#[source] std::io::Error),

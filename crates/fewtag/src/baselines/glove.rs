@@ -13,10 +13,10 @@
 //! Source: Pennington et al. (2014). `scripts/fetch_glove.py` gets the 50d set.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::file;
 use crate::matrix::Matrix;
 use crate::random::Random;
 
@@ -80,7 +80,8 @@ impl WordVectors {
 type Read = Result<(BTreeMap<String, Vec<f32>>, usize)>;
 
 fn read_text(path: &Path, wanted: &BTreeSet<String>) -> Read {
-    let text = read_string(path)?;
+    let bytes = file::read(path)?;
+    let text = file::text(path, &bytes)?;
     let mut vectors = BTreeMap::new();
     let mut width = 0;
     for (n, line) in text.lines().enumerate() {
@@ -115,8 +116,9 @@ fn finite(field: &str) -> Option<f32> {
 
 fn read_array(path: &Path, wanted: &BTreeSet<String>) -> Read {
     let words_path = path.with_file_name("words.txt");
-    let words = read_string(&words_path)?;
-    let bytes = fs::read(path).map_err(|source| Error::File { path: path.into(), source })?;
+    let words = file::read(&words_path)?;
+    let words = file::text(&words_path, &words)?;
+    let bytes = file::read(path)?;
     let refuse = |reason: String| Error::WordVectors { path: path.into(), reason };
     let array = Array::parse(&bytes).map_err(refuse)?;
     let n_words = words.lines().count();
@@ -127,10 +129,6 @@ fn read_array(path: &Path, wanted: &BTreeSet<String>) -> Read {
     let rows = words.lines().enumerate().filter(|(_, word)| wanted.contains(*word));
     let vectors = rows.map(|(r, word)| (word.to_owned(), array.row(r))).collect();
     Ok((vectors, array.n_cols))
-}
-
-fn read_string(path: &Path) -> Result<String> {
-    fs::read_to_string(path).map_err(|source| Error::File { path: path.into(), source })
 }
 
 /// A NumPy array of `f32`, still as bytes.
@@ -178,6 +176,8 @@ impl<'a> Array<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn words(text: &str) -> BTreeSet<String> {

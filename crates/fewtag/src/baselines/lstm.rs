@@ -11,7 +11,7 @@
 //!
 //! Method: Hochreiter & Schmidhuber (1997) with forget gates. Reference values: `tests/golden/lstm.json`.
 
-use crate::matrix::Matrix;
+use crate::matrix::{Matrix, add_scaled, dot};
 
 /// The weights `W` of one direction.
 #[derive(Debug, Clone)]
@@ -176,26 +176,6 @@ fn activate(gates: &mut [f32], n_hidden: usize) {
     for (k, z) in gates.iter_mut().enumerate() {
         *z = if k / n_hidden == 2 { z.tanh() } else { 1.0 / (1.0 + (-*z).exp()) };
     }
-}
-
-/// `sum += factor · row`.
-pub(super) fn add_scaled(sum: &mut [f32], factor: f32, row: &[f32]) {
-    for (sum, x) in sum.iter_mut().zip(row) {
-        *sum += factor * x;
-    }
-}
-
-/// The inner product, in eight running sums so that the compiler may vectorise it.
-pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let mut sums = [0.0; 8];
-    let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
-    let rest: f32 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a * b).sum();
-    for (a, b) in a.zip(b) {
-        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
-            *sum += a * b;
-        }
-    }
-    sums.iter().sum::<f32>() + rest
 }
 
 #[cfg(test)]

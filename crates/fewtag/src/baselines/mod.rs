@@ -7,3 +7,4 @@ pub mod bi_lstm;
 pub mod classifier;
 pub mod glove;
 pub mod lstm;
+pub mod word_table;

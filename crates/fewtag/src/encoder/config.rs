@@ -1,7 +1,7 @@
 //! The shape of a BERT encoder, as `config.json` of a Hugging Face directory states it.
 //!
 //! Only the fields that change the arithmetic are read; all others are ignored.
-//! A [`BertConfig`] made by [`BertConfig::from_json`] is consistent: every size is at least 1
+//! A [`BertConfig`] made by [`BertConfig::from_json`] is consistent: every size but the number of layers is at least 1
 //! and the heads divide the width.
 
 use serde::{Deserialize, Serialize};
@@ -102,8 +102,10 @@ impl BertConfig {
         ] {
             // Far above every real encoder; keeps the number of parameters far from overflow.
             let max = if field == "num_hidden_layers" { 1 << 10 } else { 1 << 20 };
-            if size == 0 || size > max {
-                return refuse(field, format!("{size} is not between 1 and {max}"));
+            // An encoder without layers is a table of word vectors.
+            let min = usize::from(field != "num_hidden_layers");
+            if size < min || size > max {
+                return refuse(field, format!("{size} is not between {min} and {max}"));
             }
         }
         if !self.hidden_size.is_multiple_of(self.num_attention_heads) {
@@ -160,7 +162,6 @@ pub(crate) mod tests {
             }
         };
         refused(|c| c.hidden_size = 0, "hidden_size");
-        refused(|c| c.num_hidden_layers = 0, "num_hidden_layers");
         refused(|c| c.num_hidden_layers = 1 << 20, "num_hidden_layers");
         refused(|c| c.vocab_size = usize::MAX, "vocab_size");
         refused(|c| c.num_attention_heads = 4, "num_attention_heads");

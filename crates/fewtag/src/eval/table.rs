@@ -182,6 +182,24 @@ impl Table {
         text
     }
 
+    /// The table as an HTML fragment: a heading and a `<table>` whose numbers have the class `n`.
+    pub fn html(&self) -> String {
+        let class = |c: usize| if self.is_numeric(c) { " class=\"n\"" } else { "" };
+        let line = |tag: &str, cells: Vec<String>| -> String {
+            let cell = |(c, text): (usize, &String)| {
+                format!("<{tag}{}>{}</{tag}>", class(c), escape_html(text))
+            };
+            format!("<tr>{}</tr>\n", cells.iter().enumerate().map(cell).collect::<String>())
+        };
+        let rows = self.rows.iter().map(|row| line("td", row.iter().map(Cell::shown).collect()));
+        format!(
+            "<h2>{}</h2>\n<table>\n{}{}</table>\n",
+            escape_html(self.title),
+            line("th", self.headers.clone()),
+            rows.collect::<String>()
+        )
+    }
+
     fn csv(&self) -> String {
         let headers = self.headers.iter().map(|header| Cell::from(header.as_str())).collect();
         let line = |row: &Vec<Cell>| row.iter().map(Cell::csv).collect::<Vec<_>>().join(",") + "\n";
@@ -196,6 +214,11 @@ impl Table {
         };
         self.rows.iter().map(|row| Value::Object(object(row))).collect()
     }
+}
+
+/// The text with the characters that mean something in HTML written as entities.
+pub(crate) fn escape_html(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// Prints tables one after another. Text, Markdown and CSV have an empty line between them.
@@ -266,6 +289,13 @@ artist    12              66.67
         assert_eq!((row["slot"].as_str(), row["gold"].as_u64()), (Some("artist"), Some(12)));
         assert_eq!(row["sentence_macro_f1"].as_f64(), Some(200.0 / 3.0));
         assert!(value["slots"][1]["sentence_macro_f1"].is_null());
+    }
+
+    #[test]
+    fn html_escapes_and_marks_numbers() {
+        let mut table = Table::new("t", ["a", "b"]);
+        table.push(["P&D <".into(), 1.5.into()]);
+        assert!(table.html().contains("<tr><td>P&amp;D &lt;</td><td class=\"n\">1.50</td></tr>"));
     }
 
     #[test]
