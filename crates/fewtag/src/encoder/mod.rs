@@ -8,8 +8,14 @@
 //! [`Engine`] is the seam: the model above it sees rows and nothing of how they are computed.
 //! Results are the same bits for any number of threads.
 
+mod backward;
 pub mod batch;
+mod bert;
 pub mod config;
+mod embeddings;
+mod group;
+mod kernels;
+mod layer;
 pub mod parameters;
 pub mod weights;
 pub mod word_pieces;
@@ -18,6 +24,7 @@ use std::any::Any;
 use std::ops::Range;
 
 pub use batch::{PackedBatch, Piece};
+pub use bert::Bert;
 pub use config::{Activation, BertConfig};
 pub use parameters::{Gradients, Parameters, Tensor};
 pub use word_pieces::{Pieces, WordPieces};

@@ -1,0 +1,423 @@
+//! BERT on packed batches: the engine for the CPU.
+//!
+//! A batch is cut into groups of whole sequences, and each group goes through all layers on one thread. Rows do not
+//! depend on the cut (see `kernels::matmul`), so hidden rows are the same bits for any number of threads and whatever
+//! else the batch holds.
+//!
+//! Reference: Devlin et al. (2019); the arithmetic is that of Hugging Face's `BertModel` without its pooler.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use rayon::prelude::*;
+
+use super::batch::PackedBatch;
+use super::config::BertConfig;
+use super::group::Group;
+use super::kernels::dropout::LayerDropout;
+use super::kernels::layer_norm::Normalised;
+use super::layer::{LayerPass, LayerTrace, PackedLayer, Workspace};
+use super::parameters::{Gradients, Parameters, Weights};
+use super::{Dropout, Engine, Frozen, Input, Trace, backward, embeddings};
+use crate::error::Result;
+use crate::matrix::Matrix;
+use crate::random::Random;
+
+/// A BERT encoder.
+#[derive(Debug)]
+pub struct Bert {
+    parameters: Parameters,
+    frozen: Frozen,
+    /// The weights in the order in which products read them; made when first needed.
+    packed: OnceLock<Vec<PackedLayer>>,
+}
+
+impl Bert {
+    /// # Errors
+    ///
+    /// [`Error::EncoderConfig`](crate::Error::EncoderConfig) if the shape is none.
+    pub fn new(parameters: Parameters) -> Result<Self> {
+        parameters.config().check()?;
+        Ok(Self { parameters, frozen: Frozen::default(), packed: OnceLock::new() })
+    }
+
+    /// An untrained encoder: matrices from N(0, 0.02²), biases 0, scales of norms 1, as BERT starts.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EncoderConfig`](crate::Error::EncoderConfig) if the shape is none.
+    pub fn random(config: &BertConfig, seed: u64) -> Result<Self> {
+        config.check()?;
+        let mut parameters = Parameters::zeros(config);
+        for (tensor, values) in parameters.tensors_mut() {
+            let mut random = Random::new(seed).named(&tensor.name);
+            if tensor.decays() {
+                values.fill_with(|| 0.02 * random.normal() as f32);
+            } else if tensor.name.ends_with("LayerNorm.weight") {
+                values.fill(1.0);
+            }
+        }
+        Self::new(parameters)
+    }
+
+    /// Leaves a lower part of the encoder out of training.
+    pub fn freeze(&mut self, frozen: Frozen) {
+        self.frozen = frozen;
+    }
+
+    fn packed(&self) -> &[PackedLayer] {
+        self.packed.get_or_init(|| {
+            let (config, weights) = (self.parameters.config(), self.parameters.weights());
+            weights.layers.par_iter().map(|layer| PackedLayer::transposed(layer, config)).collect()
+        })
+    }
+
+    /// Runs `layers` on every group; what groups keep is up to `kept`.
+    fn run(&self, batch: &PackedBatch, input: &Input, way: Way) -> Result<(Matrix, Record)> {
+        let config = self.parameters.config();
+        batch.check(config)?;
+        assert!(way.layers.end <= config.num_hidden_layers, "layers {:?}", way.layers);
+        match input {
+            Input::Pieces => assert_eq!(way.layers.start, 0, "embeddings enter layer 0"),
+            Input::Rows(rows) => {
+                let shape = (rows.n_rows(), rows.n_cols());
+                assert_eq!(
+                    shape,
+                    (batch.n_pieces(), config.hidden_size),
+                    "shape of the input rows"
+                );
+            }
+        }
+        let up =
+            Up { config, weights: self.parameters.weights(), packed: self.packed(), way: &way };
+        let groups = Group::cut(batch).into_par_iter().with_max_len(1);
+        let (rows, groups): (Vec<_>, Vec<_>) = groups.map(|group| up.run(&group, input)).unzip();
+        Ok((Matrix::new(rows.concat(), config.hidden_size), Record { way, groups }))
+    }
+}
+
+impl Engine for Bert {
+    fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    fn parameters_mut(&mut self) -> &mut Parameters {
+        self.packed.take();
+        &mut self.parameters
+    }
+
+    fn frozen(&self) -> Frozen {
+        self.frozen
+    }
+
+    fn forward(&self, batch: &PackedBatch, input: Input, layers: Range<usize>) -> Result<Matrix> {
+        let way = Way { kept: layers.end, below: Below::Nothing, dropout: None, layers };
+        Ok(self.run(batch, &input, way)?.0)
+    }
+
+    fn forward_for_training(
+        &self,
+        batch: &PackedBatch,
+        input: Input,
+        layers: Range<usize>,
+        dropout: Option<Dropout>,
+    ) -> Result<(Matrix, Trace)> {
+        let n_frozen = match self.frozen {
+            Frozen::Nothing | Frozen::Embeddings => 0,
+            Frozen::Layers(n) => n,
+        };
+        let below = match input {
+            Input::Pieces if self.frozen == Frozen::Nothing => Below::Embeddings,
+            Input::Rows(_) if n_frozen <= layers.start => Below::Rows,
+            _ => Below::Nothing,
+        };
+        let kept = n_frozen.clamp(layers.start, layers.end);
+        let way = Way { layers, kept, below, dropout };
+        let (hidden, record) = self.run(batch, &input, way)?;
+        Ok((hidden, Trace::new(record)))
+    }
+
+    fn backward(
+        &self,
+        batch: &PackedBatch,
+        trace: &Trace,
+        d_hidden: Matrix,
+        gradients: &mut Gradients,
+    ) -> Option<Matrix> {
+        let record: &Record = trace.record().expect("the trace was made by this engine");
+        backward::run(&self.parameters, batch, record, &d_hidden, gradients)
+    }
+}
+
+/// What a forward pass does and keeps.
+#[derive(Debug)]
+pub(super) struct Way {
+    pub(super) layers: Range<usize>,
+    /// The layers from here on keep a trace.
+    pub(super) kept: usize,
+    pub(super) below: Below,
+    pub(super) dropout: Option<Dropout>,
+}
+
+/// Who asks for the gradient below the lowest kept layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Below {
+    /// Nobody: what is there is frozen, or nothing is kept at all.
+    Nothing,
+    /// The embeddings.
+    Embeddings,
+    /// The caller, who gave the input rows.
+    Rows,
+}
+
+impl Way {
+    pub(super) fn dropout(&self, layer: usize) -> Option<LayerDropout> {
+        self.dropout.map(|dropout| LayerDropout::new(dropout, layer))
+    }
+}
+
+/// What a training pass keeps.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) way: Way,
+    pub(super) groups: Vec<GroupTrace>,
+}
+
+/// What one group keeps.
+#[derive(Debug)]
+pub(super) struct GroupTrace {
+    pub(super) embeddings: Option<Normalised>,
+    /// Of the layers from `kept` on.
+    pub(super) layers: Vec<LayerTrace>,
+}
+
+/// The way up, shared by all groups.
+struct Up<'a> {
+    config: &'a BertConfig,
+    weights: Weights<&'a [f32]>,
+    packed: &'a [PackedLayer],
+    way: &'a Way,
+}
+
+impl Up<'_> {
+    fn run(&self, group: &Group, input: &Input) -> (Vec<f32>, GroupTrace) {
+        let mut trace = GroupTrace { embeddings: None, layers: Vec::new() };
+        let mut x = match input {
+            Input::Rows(rows) => group.part(rows.values(), rows.n_cols()).to_vec(),
+            Input::Pieces => {
+                let (tables, epsilon) = (&self.weights.embeddings, self.config.layer_norm_eps);
+                let dropout = self.way.dropout(0);
+                let (x, normalised) = embeddings::forward(tables, group, epsilon, dropout);
+                trace.embeddings = (self.way.below == Below::Embeddings).then_some(normalised);
+                x
+            }
+        };
+        let (mut passing, mut workspace) = (LayerTrace::default(), Workspace::default());
+        for l in self.way.layers.clone() {
+            let pass = LayerPass {
+                config: self.config,
+                weights: &self.weights.layers[l],
+                packed: &self.packed[l],
+                dropout: self.way.dropout(l),
+                group,
+            };
+            if l < self.way.kept {
+                x = pass.forward(x, &mut passing, &mut workspace);
+            } else {
+                let mut kept = LayerTrace::default();
+                x = pass.forward(x, &mut kept, &mut workspace);
+                trace.layers.push(kept);
+            }
+        }
+        (x, trace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::batch::Piece;
+    use super::super::config::tests::odd_config;
+    use super::super::kernels::tests::{assert_close, normal, weighted};
+    use super::*;
+    use crate::error::Error;
+
+    /// An encoder whose weights are large enough for every part to matter.
+    fn bert() -> Bert {
+        let mut parameters = Parameters::zeros(&odd_config());
+        for (seed, (tensor, values)) in parameters.tensors_mut().enumerate() {
+            let shift = f32::from(u8::from(tensor.name.ends_with("LayerNorm.weight")));
+            let draws = normal(values.len(), seed as u64);
+            values.iter_mut().zip(draws).for_each(|(value, x)| *value = shift + 0.3 * x);
+        }
+        Bert::new(parameters).unwrap()
+    }
+
+    fn batch(lengths: &[usize]) -> PackedBatch {
+        let mut random = Random::new(9);
+        let mut batch = PackedBatch::new();
+        for &n in lengths {
+            let segment = |i| u8::from(2 * i > n);
+            batch.push((0..n).map(|i| Piece { id: random.below(31) as u32, segment: segment(i) }));
+        }
+        batch
+    }
+
+    const LENGTHS: [usize; 4] = [7, 1, 9, 4];
+    const DROPOUT: Option<Dropout> = Some(Dropout { rate: 0.2, seed: 3 });
+
+    /// Hidden rows, and the gradients of `Σ hidden · d_hidden` for fixed numbers `d_hidden`.
+    fn train(bert: &Bert, batch: &PackedBatch, dropout: Option<Dropout>) -> (Matrix, Gradients) {
+        let (hidden, trace) = bert.encode_for_training(batch, dropout).unwrap();
+        let mut gradients = Gradients::zeros(bert.parameters.config());
+        let returned = bert.backward(batch, &trace, d_hidden(batch), &mut gradients);
+        assert!(returned.is_none());
+        (hidden, gradients)
+    }
+
+    fn d_hidden(batch: &PackedBatch) -> Matrix {
+        Matrix::new(normal(batch.n_pieces() * 15, 77), 15)
+    }
+
+    fn in_threads<R: Send>(n: usize, run: impl FnOnce() -> R + Send) -> R {
+        rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap().install(run)
+    }
+
+    #[test]
+    fn every_gradient_equals_finite_differences_with_and_without_dropout() {
+        const STEP: f32 = 4e-3;
+        let (mut bert, batch) = (bert(), batch(&LENGTHS));
+        let weights = d_hidden(&batch);
+        for dropout in [None, DROPOUT] {
+            let (_, gradients) = train(&bert, &batch, dropout);
+            for (tensor, gradient) in gradients.parameters().tensors() {
+                let mut loss_at = |i: usize, x: f32| {
+                    bert.parameters_mut().values_mut()[tensor.place.start + i] = x;
+                    let (hidden, _) = bert.encode_for_training(&batch, dropout).unwrap();
+                    weighted(hidden.values(), weights.values())
+                };
+                // Some numbers of each tensor, over its whole length.
+                for i in (0..gradient.len()).step_by((gradient.len() / 23).max(1)) {
+                    let x = tests::bert().parameters.values()[tensor.place.start + i];
+                    let slope =
+                        (loss_at(i, x + STEP) - loss_at(i, x - STEP)) / f64::from(2.0 * STEP);
+                    loss_at(i, x);
+                    let error = (f64::from(gradient[i]) - slope).abs() / slope.abs().max(1.0);
+                    assert!(error < 2e-2, "{}[{i}]: {}, {slope}", tensor.name, gradient[i]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_training_pass_without_dropout_encodes_like_inference() {
+        let (bert, batch) = (bert(), batch(&LENGTHS));
+        assert_eq!(train(&bert, &batch, None).0, bert.encode(&batch).unwrap());
+        assert_ne!(train(&bert, &batch, DROPOUT).0, bert.encode(&batch).unwrap());
+    }
+
+    #[test]
+    fn the_number_of_threads_does_not_change_a_bit() {
+        // Enough rows for several groups.
+        let (bert, batch) = (bert(), batch(&[17, 3, 19, 8].repeat(20)));
+        let run =
+            |n| in_threads(n, || (bert.encode(&batch).unwrap(), train(&bert, &batch, DROPOUT)));
+        let one = run(1);
+        assert_eq!(one, run(2));
+        assert_eq!(one, run(5));
+    }
+
+    #[test]
+    fn a_sequence_does_not_see_its_neighbours() {
+        let (bert, many) = (bert(), batch(&[17, 3, 19, 8].repeat(20)));
+        let hidden = bert.encode(&many).unwrap();
+        for s in [0, 1, 40, 79] {
+            let mut alone = PackedBatch::new();
+            alone.push(many.pieces()[many.rows(s)].iter().copied());
+            let rows = many.rows(s);
+            assert_eq!(
+                bert.encode(&alone).unwrap().values(),
+                &hidden.values()[rows.start * 15..rows.end * 15],
+                "sequence {s}"
+            );
+        }
+    }
+
+    #[test]
+    fn layers_run_in_parts_like_in_one_go() {
+        let (bert, batch) = (bert(), batch(&LENGTHS));
+        let lower = bert.forward(&batch, Input::Pieces, 0..1).unwrap();
+        let upper = bert.forward(&batch, Input::Rows(lower), 1..2).unwrap();
+        assert_eq!(upper, bert.encode(&batch).unwrap());
+
+        let (_, expected) = train(&bert, &batch, DROPOUT);
+        let mut gradients = Gradients::zeros(bert.parameters.config());
+        let pass = |input, layers| bert.forward_for_training(&batch, input, layers, DROPOUT);
+        let (rows, lower) = pass(Input::Pieces, 0..1).unwrap();
+        let (_, upper) = pass(Input::Rows(rows), 1..2).unwrap();
+        let d = bert.backward(&batch, &upper, d_hidden(&batch), &mut gradients).unwrap();
+        assert!(bert.backward(&batch, &lower, d, &mut gradients).is_none());
+        assert_eq!(gradients, expected);
+    }
+
+    #[test]
+    fn gradients_accumulate() {
+        let (bert, batch) = (bert(), batch(&LENGTHS));
+        let (_, once) = train(&bert, &batch, None);
+        let (_, trace) = bert.encode_for_training(&batch, None).unwrap();
+        let mut twice = once.clone();
+        bert.backward(&batch, &trace, d_hidden(&batch), &mut twice);
+        let expected: Vec<f32> = once.parameters().values().iter().map(|g| 2.0 * g).collect();
+        assert_close(twice.parameters().values(), &expected, 1e-5);
+        twice.clear();
+        assert_eq!(twice, Gradients::zeros(bert.parameters.config()));
+    }
+
+    #[test]
+    fn frozen_parts_get_no_gradient_and_the_others_the_same() {
+        let (mut bert, batch) = (bert(), batch(&LENGTHS));
+        let (_, expected) = train(&bert, &batch, DROPOUT);
+        for (frozen, prefixes) in [
+            (Frozen::Embeddings, vec!["embeddings"]),
+            (Frozen::Layers(1), vec!["embeddings", "encoder.layer.0."]),
+            (Frozen::Layers(2), vec!["embeddings", "encoder"]),
+        ] {
+            bert.freeze(frozen);
+            let (_, gradients) = train(&bert, &batch, DROPOUT);
+            let both = gradients.parameters().tensors().zip(expected.parameters().tensors());
+            for ((tensor, ours), (_, all)) in both {
+                if prefixes.iter().any(|prefix| tensor.name.starts_with(prefix)) {
+                    assert!(ours.iter().all(|&g| g == 0.0), "{frozen:?}: {}", tensor.name);
+                } else {
+                    assert_eq!(ours, all, "{frozen:?}: {}", tensor.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_that_does_not_fit_is_an_error() {
+        let bert = bert();
+        assert!(matches!(bert.encode(&PackedBatch::new()), Err(Error::EmptyBatch)));
+        let long = batch(&[20]);
+        assert!(matches!(bert.encode(&long), Err(Error::TooManyPieces { .. })));
+        assert!(matches!(
+            bert.encode_for_training(&long, None).err(),
+            Some(Error::TooManyPieces { .. })
+        ));
+    }
+
+    #[test]
+    fn changed_weights_are_used() {
+        let (mut bert, batch) = (bert(), batch(&LENGTHS));
+        let before = bert.encode(&batch).unwrap();
+        bert.parameters_mut().weights_mut().layers[0].up.weight.fill(0.1);
+        assert_ne!(bert.encode(&batch).unwrap(), before);
+    }
+
+    #[test]
+    fn a_seed_fixes_a_random_encoder() {
+        let [a, b, c] = [1, 1, 2].map(|seed| Bert::random(&odd_config(), seed).unwrap().parameters);
+        assert_eq!(a, b);
+        assert_ne!(a, c);
+    }
+}

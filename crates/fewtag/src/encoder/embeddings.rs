@@ -1,0 +1,76 @@
+//! Below the first layer: the sum of a piece's three embeddings, normalised.
+//!
+//! ```text
+//! z = word[id] + segment[s] + position[p],  x = dropout(LayerNorm(z))
+//! ```
+
+use super::group::Group;
+use super::kernels::dropout::{LayerDropout, Place};
+use super::kernels::layer_norm::Normalised;
+use super::kernels::{add, vectorised};
+use super::parameters::Embeddings;
+
+/// The rows of the three tables that one piece adds up.
+struct Lookup {
+    word: usize,
+    segment: usize,
+    position: usize,
+}
+
+/// What each piece of a group looks up, in the order of rows.
+fn lookups(group: &Group) -> impl Iterator<Item = Lookup> {
+    group.sequences.clone().flat_map(|s| {
+        let pieces = &group.batch.pieces()[group.batch.rows(s)];
+        pieces.iter().enumerate().map(|(position, piece)| Lookup {
+            word: piece.id as usize,
+            segment: piece.segment.into(),
+            position,
+        })
+    })
+}
+
+/// The rows `x [n, h]` of a group.
+pub(super) fn forward(
+    tables: &Embeddings<&[f32]>,
+    group: &Group,
+    epsilon: f32,
+    dropout: Option<LayerDropout>,
+) -> (Vec<f32>, Normalised) {
+    let h = tables.norm.weight.len();
+    let mut z = Vec::with_capacity(group.rows().len() * h);
+    for at in lookups(group) {
+        let row = z.len();
+        z.extend_from_slice(&tables.word[at.word * h..][..h]);
+        add(&mut z[row..], &tables.segment[at.segment * h..][..h]);
+        add(&mut z[row..], &tables.position[at.position * h..][..h]);
+    }
+    let (mut normalised, mut x) = (Normalised::default(), vec![0.0; z.len()]);
+    normalised.forward(&z, &tables.norm, epsilon, &mut x);
+    if let Some(dropout) = dropout {
+        dropout.apply(Place::Embeddings, group.rows().start, &mut x, h);
+    }
+    (x, normalised)
+}
+
+/// Adds to `gradients` what the gradient `dx [n, h]` by a group's rows makes of them, row after row.
+pub(super) fn backward(
+    group: &Group,
+    normalised: &Normalised,
+    gamma: &[f32],
+    dx: &[f32],
+    gradients: &mut Embeddings<&mut [f32]>,
+) {
+    let h = gamma.len();
+    normalised.accumulate(dx, &mut gradients.norm);
+    let mut dz = vec![0.0; dx.len()];
+    normalised.backward(dx, gamma, &mut dz);
+    for (at, dz) in lookups(group).zip(dz.chunks_exact(h)) {
+        let word = &mut gradients.word[at.word * h..][..h];
+        let segment = &mut gradients.segment[at.segment * h..][..h];
+        let position = &mut gradients.position[at.position * h..][..h];
+        vectorised(
+            #[inline(always)]
+            || [word, segment, position].map(|row| add(row, dz)),
+        );
+    }
+}

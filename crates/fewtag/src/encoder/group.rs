@@ -1,0 +1,79 @@
+//! Groups of consecutive sequences that go through the layers together, each on one thread.
+
+use std::ops::Range;
+
+use super::batch::PackedBatch;
+
+/// The rows a group should have: enough to make good use of a packed weight, few enough to stay in the cache and to
+/// share a small batch between threads.
+const GROUP_ROWS: usize = 128;
+
+/// Consecutive sequences of a batch, at least one.
+#[derive(Debug, Clone)]
+pub(super) struct Group<'a> {
+    pub(super) batch: &'a PackedBatch,
+    pub(super) sequences: Range<usize>,
+}
+
+impl<'a> Group<'a> {
+    /// Cuts a batch into groups of about equal size, an even number where there are enough sequences.
+    ///
+    /// The cut depends on the batch alone, because weight gradients are summed group by group.
+    pub(super) fn cut(batch: &'a PackedBatch) -> Vec<Self> {
+        let n_groups = 2 * batch.n_pieces().div_ceil(2 * GROUP_ROWS);
+        let mut groups = Vec::new();
+        let mut start = 0;
+        for s in 0..batch.n_sequences() {
+            let full = batch.rows(s).end * n_groups >= batch.n_pieces() * (groups.len() + 1);
+            if full || s + 1 == batch.n_sequences() {
+                groups.push(Self { batch, sequences: start..s + 1 });
+                start = s + 1;
+            }
+        }
+        groups
+    }
+
+    /// The rows of the batch that belong to the group.
+    pub(super) fn rows(&self) -> Range<usize> {
+        let last = self.batch.rows(self.sequences.end - 1);
+        self.batch.rows(self.sequences.start).start..last.end
+    }
+
+    /// The group's part of a matrix `[n_pieces, width]`.
+    pub(super) fn part<'m>(&self, values: &'m [f32], width: usize) -> &'m [f32] {
+        let rows = self.rows();
+        &values[rows.start * width..rows.end * width]
+    }
+
+    /// The rows of every sequence, counted from the group's first.
+    pub(super) fn sequences(&self) -> impl Iterator<Item = Range<usize>> {
+        let first = self.rows().start;
+        let rows = self.sequences.clone().map(|s| self.batch.rows(s));
+        rows.map(move |rows| rows.start - first..rows.end - first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::batch::Piece;
+    use super::*;
+
+    #[test]
+    fn groups_cover_the_batch_in_order_and_are_about_equal() {
+        for lengths in [vec![1], vec![512], vec![3, 500], vec![20; 40], (1..60).collect()] {
+            let mut batch = PackedBatch::new();
+            for &n in &lengths {
+                batch.push(vec![Piece { id: 0, segment: 0 }; n]);
+            }
+            let groups = Group::cut(&batch);
+            let mut end = 0;
+            for group in &groups {
+                assert_eq!(group.rows().start, end);
+                end = group.rows().end;
+                let longest = lengths.iter().max().unwrap();
+                assert!(group.rows().len() <= GROUP_ROWS + longest, "{lengths:?}: {group:?}");
+            }
+            assert_eq!(end, batch.n_pieces());
+        }
+    }
+}

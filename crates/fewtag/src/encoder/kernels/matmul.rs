@@ -1,0 +1,418 @@
+//! Matrix products: `C = A B` or `C += A B` with `A [m, k]`, `B [k, n]`, `C [m, n]`.
+//!
+//! `B` is first brought into [`Panels`]: strips of 16 columns, so that the inner loop reads it from front to
+//! back. Weights are packed once and serve every row. `A` is read as it lies, or, where its transpose is
+//! stored, as [`Strips`] of 6 rows. The inner loop keeps a tile of `C` in registers: 6 rows by 2 vectors use 12 of
+//! the 16 registers of AVX2.
+//!
+//! ```text
+//! C[i, j] = Σ over blocks of ( Σ over p in the block of A[i, p] B[p, j] ), from left to right
+//! ```
+//!
+//! The blocks depend on `k` only. So a number of `C` depends on its row of `A` and its column of `B` and on
+//! nothing else, bit for bit: neither on other rows, nor on how rows are shared between threads.
+//!
+//! Method: Goto and van de Geijn (2008), "Anatomy of high-performance matrix multiplication".
+
+use pulp::{Arch, Simd, WithSimd};
+
+/// The rows of a register tile.
+const TILE_ROWS: usize = 6;
+/// The vectors in a row of a register tile.
+const TILE_VECTORS: usize = 2;
+/// The columns of a panel: one tile of AVX2 vectors, several of shorter ones.
+const PANEL: usize = 16;
+/// The longest block of `k`: a panel of it (16 KiB) and the rows that meet it stay in the first cache.
+const MAX_BLOCK: usize = 256;
+
+/// A matrix stored in rows that lie `stride` numbers apart: a whole one, or some columns of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View<'a> {
+    values: &'a [f32],
+    n_rows: usize,
+    n_cols: usize,
+    stride: usize,
+}
+
+impl<'a> View<'a> {
+    /// A whole matrix of `n_cols` columns.
+    pub(crate) fn new(values: &'a [f32], n_cols: usize) -> Self {
+        Self { values, n_rows: values.len() / n_cols, n_cols, stride: n_cols }
+    }
+
+    /// Columns `start..start + n_cols` of this matrix.
+    pub(crate) fn cols(self, start: usize, n_cols: usize) -> Self {
+        assert!(start + n_cols <= self.n_cols, "columns {start}+{n_cols} of {}", self.n_cols);
+        Self { values: &self.values[start..], n_cols, ..self }
+    }
+
+    #[inline(always)]
+    fn row(&self, r: usize) -> &'a [f32] {
+        &self.values[r * self.stride..][..self.n_cols]
+    }
+}
+
+/// A cut of `0..k` into blocks as equal as can be, of at most [`MAX_BLOCK`].
+#[derive(Debug, Clone, Copy, Default)]
+struct Blocks {
+    k: usize,
+    len: usize,
+}
+
+impl Blocks {
+    fn new(k: usize) -> Self {
+        Self { k, len: k.div_ceil(k.div_ceil(MAX_BLOCK)) }
+    }
+
+    /// Where each block starts, and its length.
+    #[inline(always)]
+    fn iter(self) -> impl Iterator<Item = (usize, usize)> {
+        (0..self.k).step_by(self.len).map(move |start| (start, self.len.min(self.k - start)))
+    }
+}
+
+/// The right factor `B [k, n]`: block after block of `k`, panel after panel of columns, row after row.
+///
+/// The last panel is filled up with zeros.
+#[derive(Debug, Default)]
+pub(crate) struct Panels {
+    values: Vec<f32>,
+    blocks: Blocks,
+    n: usize,
+}
+
+impl Panels {
+    /// The number of rows of `B`.
+    pub(crate) fn k(&self) -> usize {
+        self.blocks.k
+    }
+
+    /// Packs `B` from its transpose `[n, k]`: the weight of a linear layer, for `x Wᵀ`.
+    pub(crate) fn pack_transposed(&mut self, b: View) {
+        self.pack_panels(b.n_cols, b.n_rows, |panel, p, j| {
+            if j + PANEL > b.n_rows {
+                panel.as_flattened_mut().fill(0.0);
+            }
+            for (column, j) in (j..b.n_rows.min(j + PANEL)).enumerate() {
+                for (row, &x) in panel.iter_mut().zip(&b.row(j)[p..]) {
+                    row[column] = x;
+                }
+            }
+        });
+    }
+
+    /// Packs `B [k, n]` as it is.
+    pub(crate) fn pack(&mut self, b: View) {
+        self.pack_panels(b.n_rows, b.n_cols, |panel, p, j| {
+            let width = PANEL.min(b.n_cols - j);
+            for (r, row) in panel.iter_mut().enumerate() {
+                row[..width].copy_from_slice(&b.row(p + r)[j..][..width]);
+                row[width..].fill(0.0);
+            }
+        });
+    }
+
+    /// `fill` gets every panel, to be overwritten, with its first row and column in `B`.
+    fn pack_panels(
+        &mut self,
+        k: usize,
+        n: usize,
+        mut fill: impl FnMut(&mut [[f32; PANEL]], usize, usize),
+    ) {
+        assert!(k > 0 && n > 0, "an empty factor");
+        (self.blocks, self.n) = (Blocks::new(k), n);
+        self.values.resize(k * n.next_multiple_of(PANEL), 0.0);
+        let (mut rest, _) = self.values.as_chunks_mut::<PANEL>();
+        for (p, len) in self.blocks.iter() {
+            for j in (0..n).step_by(PANEL) {
+                let (panel, others) = rest.split_at_mut(len);
+                fill(panel, p, j);
+                rest = others;
+            }
+        }
+    }
+}
+
+/// The left factor `A [m, k]` where its transpose is stored: block after block of `k`, strip after strip of rows.
+#[derive(Debug, Default)]
+pub(crate) struct Strips {
+    values: Vec<f32>,
+    blocks: Blocks,
+    m: usize,
+}
+
+impl Strips {
+    /// Packs `A` from its transpose `[k, m]`.
+    pub(crate) fn pack_transposed(&mut self, a: View) {
+        let (k, m) = (a.n_rows, a.n_cols);
+        (self.blocks, self.m) = (Blocks::new(k), m);
+        self.values.clear();
+        self.values.resize(k * m.next_multiple_of(TILE_ROWS), 0.0);
+        let (mut rest, _) = self.values.as_chunks_mut::<TILE_ROWS>();
+        for (p, len) in self.blocks.iter() {
+            for i in (0..m).step_by(TILE_ROWS) {
+                let (strip, others) = rest.split_at_mut(len);
+                let height = TILE_ROWS.min(m - i);
+                for (r, column) in strip.iter_mut().enumerate() {
+                    column[..height].copy_from_slice(&a.row(p + r)[i..][..height]);
+                }
+                rest = others;
+            }
+        }
+    }
+
+    /// The strip of rows `i..i + 6` in the block that starts at `p`.
+    #[inline(always)]
+    fn strip(&self, i: usize, (p, len): (usize, usize)) -> &[[f32; TILE_ROWS]] {
+        let n_strips = self.m.div_ceil(TILE_ROWS);
+        let (columns, _) = self.values.as_chunks::<TILE_ROWS>();
+        &columns[p * n_strips + i / TILE_ROWS * len..][..len]
+    }
+}
+
+/// The left factor `A [m, k]`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Left<'a> {
+    /// Stored in rows.
+    Rows(View<'a>),
+    /// Packed from its transpose.
+    Strips(&'a Strips),
+}
+
+/// What becomes of the numbers that `C` holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Write {
+    /// `C = A B`.
+    Set,
+    /// `C += A B`.
+    Add,
+}
+
+/// A product to be computed.
+#[derive(Debug)]
+pub(crate) struct Product<'a> {
+    /// `A [m, k]`.
+    pub(crate) left: Left<'a>,
+    /// `B [k, n]`.
+    pub(crate) right: &'a Panels,
+    /// Whether `C` is written or added to.
+    pub(crate) write: Write,
+}
+
+impl Product<'_> {
+    /// Computes a whole matrix `C [m, n]`.
+    pub(crate) fn into(self, c: &mut [f32]) {
+        let stride = self.right.n;
+        self.into_cols(c, stride);
+    }
+
+    /// Computes the first columns of a matrix whose rows lie `stride` numbers apart.
+    pub(crate) fn into_cols(self, c: &mut [f32], stride: usize) {
+        Arch::new().dispatch(Run { product: self, c, stride });
+    }
+}
+
+/// The arguments of the kernel.
+struct Run<'a, 'c> {
+    product: Product<'a>,
+    c: &'c mut [f32],
+    stride: usize,
+}
+
+impl WithSimd for Run<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { product: Product { left, right, write }, c, stride } = self;
+        let (m, k) = match left {
+            Left::Rows(a) => (a.n_rows, a.n_cols),
+            Left::Strips(a) => (a.m, a.blocks.k),
+        };
+        assert_eq!(k, right.blocks.k, "A and B disagree on k");
+        let (mut rest, _) = right.values.as_chunks::<PANEL>();
+        for (p, len) in right.blocks.iter() {
+            let write = if p == 0 { write } else { Write::Add };
+            for j in (0..right.n).step_by(PANEL) {
+                let (panel, others) = rest.split_at(len);
+                rest = others;
+                let width = PANEL.min(right.n - j);
+                for i in (0..m).step_by(TILE_ROWS) {
+                    let rows = c[i * stride + j..].chunks_mut(stride).take(m - i);
+                    let rows = rows.map(|row| &mut row[..width]);
+                    match left {
+                        Left::Rows(a) => {
+                            let last = TILE_ROWS.min(m - i) - 1;
+                            let a: [&[f32]; TILE_ROWS] =
+                                std::array::from_fn(|r| &a.row(i + r.min(last))[p..][..len]);
+                            let columns = (0..len).map(|p| a.map(|row| row[p]));
+                            tiles(simd, &columns, panel, rows, write);
+                        }
+                        Left::Strips(a) => {
+                            let columns = a.strip(i, (p, len)).iter().copied();
+                            tiles(simd, &columns, panel, rows, write);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Up to 6 rows of `C`, of the columns of one panel: `columns` yields `A[.., p]` and `panel` the row `B[p, ..]`.
+#[inline(always)]
+fn tiles<'c, S: Simd>(
+    simd: S,
+    columns: &(impl Iterator<Item = [f32; TILE_ROWS]> + Clone),
+    panel: &[[f32; PANEL]],
+    rows: impl Iterator<Item = &'c mut [f32]>,
+    write: Write,
+) {
+    let mut sums = [[0.0; PANEL]; TILE_ROWS];
+    let width = TILE_VECTORS * S::F32_LANES;
+    for j in (0..PANEL).step_by(width) {
+        let tile = tile(simd, columns.clone(), panel, j);
+        for (sums, tile) in sums.iter_mut().zip(&tile) {
+            sums[j..][..width].copy_from_slice(bytemuck::cast_slice(tile));
+        }
+    }
+    for (row, sums) in rows.zip(&sums) {
+        match write {
+            Write::Set => row.copy_from_slice(&sums[..row.len()]),
+            Write::Add => super::add(row, sums),
+        }
+    }
+}
+
+/// Two vectors of 6 rows of `C`, from column `j` of the panel on.
+#[inline(always)]
+fn tile<S: Simd>(
+    simd: S,
+    columns: impl Iterator<Item = [f32; TILE_ROWS]>,
+    panel: &[[f32; PANEL]],
+    j: usize,
+) -> [[S::f32s; TILE_VECTORS]; TILE_ROWS] {
+    let mut sums = [[simd.splat_f32s(0.0); TILE_VECTORS]; TILE_ROWS];
+    for (a, b) in columns.zip(panel) {
+        let (b, _) = S::as_simd_f32s(&b[j..]);
+        for (sums, a) in sums.iter_mut().zip(a) {
+            let a = simd.splat_f32s(a);
+            for (sum, &b) in sums.iter_mut().zip(b) {
+                *sum = simd.mul_add_e_f32s(a, b, *sum);
+            }
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{assert_close, normal};
+    use super::*;
+
+    /// `A B` by the definition, in double precision.
+    fn plain(a: &[f32], b: &[f32], k: usize, n: usize) -> Vec<f32> {
+        a.chunks_exact(k)
+            .flat_map(|row| {
+                (0..n).map(move |j| {
+                    let terms = row.iter().zip(b[j..].iter().step_by(n));
+                    terms.map(|(&a, &b)| f64::from(a) * f64::from(b)).sum::<f64>() as f32
+                })
+            })
+            .collect()
+    }
+
+    fn transpose(a: &[f32], n_cols: usize) -> Vec<f32> {
+        (0..n_cols).flat_map(|j| a[j..].iter().step_by(n_cols).copied()).collect()
+    }
+
+    /// A sum of 700 products of normal numbers is about 26, and its partial sums are rounded 700 times.
+    const TOLERANCE: f32 = 1e-4;
+
+    const SIZES: [[usize; 3]; 8] = [
+        [1, 1, 1],
+        [6, 16, 256],
+        [7, 17, 257],
+        [5, 15, 3],
+        [13, 40, 700],
+        [12, 32, 31],
+        [1, 33, 512],
+        [64, 8, 5],
+    ];
+
+    #[test]
+    fn every_storage_gives_the_plain_product_at_odd_sizes() {
+        for [m, n, k] in SIZES {
+            let (a, b) = (normal(m * k, 1), normal(k * n, 2));
+            let expected = plain(&a, &b, k, n);
+            let (a_transposed, b_transposed) = (transpose(&a, k), transpose(&b, n));
+
+            let mut strips = Strips::default();
+            strips.pack_transposed(View::new(&a_transposed, m));
+            let (mut packed, mut packed_transposed) = (Panels::default(), Panels::default());
+            packed.pack(View::new(&b, n));
+            packed_transposed.pack_transposed(View::new(&b_transposed, k));
+
+            for right in [&packed, &packed_transposed] {
+                for left in [Left::Rows(View::new(&a, k)), Left::Strips(&strips)] {
+                    let mut c = vec![f32::NAN; m * n];
+                    Product { left, right, write: Write::Set }.into(&mut c);
+                    assert_close(&c, &expected, TOLERANCE);
+                    Product { left, right, write: Write::Add }.into(&mut c);
+                    let twice: Vec<f32> = expected.iter().map(|x| 2.0 * x).collect();
+                    assert_close(&c, &twice, TOLERANCE);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_portable_kernel_gives_the_plain_product() {
+        for [m, n, k] in SIZES {
+            let (a, b) = (normal(m * k, 1), normal(k * n, 2));
+            let mut right = Panels::default();
+            right.pack(View::new(&b, n));
+            let mut c = vec![0.0; m * n];
+            let left = Left::Rows(View::new(&a, k));
+            let product = Product { left, right: &right, write: Write::Set };
+            Run { product, c: &mut c, stride: n }.with_simd(pulp::Scalar);
+            assert_close(&c, &plain(&a, &b, k, n), TOLERANCE);
+        }
+    }
+
+    #[test]
+    fn parts_of_wider_matrices_are_read_and_written() {
+        let (a, b) = (normal(4 * 9, 1), normal(3 * 11, 2));
+        let part = |x: &[f32], width: usize, start: usize, n: usize| -> Vec<f32> {
+            x.chunks_exact(width).flat_map(|row| row[start..start + n].to_vec()).collect()
+        };
+        let mut right = Panels::default();
+        right.pack(View::new(&b, 11).cols(4, 5));
+        let left = Left::Rows(View::new(&a, 9).cols(2, 3));
+        let mut c = vec![7.0; 4 * 8];
+        Product { left, right: &right, write: Write::Set }.into_cols(&mut c[1..], 8);
+        let expected = plain(&part(&a, 9, 2, 3), &part(&b, 11, 4, 5), 3, 5);
+        assert_close(&part(&c, 8, 1, 5), &expected, 1e-5);
+        assert_eq!(part(&c, 8, 0, 1), [7.0; 4]);
+        assert_eq!(part(&c, 8, 6, 2), [7.0; 8]);
+    }
+
+    #[test]
+    fn a_row_of_the_product_does_not_depend_on_other_rows() {
+        let (m, n, k) = (29, 50, 700);
+        let (a, b) = (normal(m * k, 1), normal(k * n, 2));
+        let mut right = Panels::default();
+        right.pack(View::new(&b, n));
+        let product = |a: &[f32]| {
+            let mut c = vec![0.0; a.len() / k * n];
+            let left = Left::Rows(View::new(a, k));
+            Product { left, right: &right, write: Write::Set }.into(&mut c);
+            c
+        };
+        let whole = product(&a);
+        for i in 0..m {
+            assert_eq!(product(&a[i * k..][..k]), whole[i * n..][..n], "row {i}");
+        }
+        assert_eq!(product(&a[..17 * k]), whole[..17 * n]);
+    }
+}

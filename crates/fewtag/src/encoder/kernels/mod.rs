@@ -1,0 +1,181 @@
+//! The numeric kernels of the encoder, each with its backward pass beside it.
+//!
+//! All but [`matmul`] are plain loops over slices. [`vectorised`] compiles them a second time for the vector unit
+//! of the machine and chooses at run time; sums have a fixed order ([`sum`], [`dot`]), so both versions give the
+//! same bits. In [`matmul`] they differ in the last bits, because AVX2 machines multiply and add in one rounding.
+
+#![allow(
+    clippy::inline_always,
+    reason = "a function is compiled for the vector unit only if inlined"
+)]
+
+pub(crate) mod activation;
+pub(crate) mod attention;
+pub(crate) mod dropout;
+pub(crate) mod layer_norm;
+pub(crate) mod matmul;
+
+/// Runs a kernel with the widest vectors that this machine has.
+///
+/// `kernel` and what it calls must be `#[inline(always)]` to be compiled for them.
+#[inline(always)]
+pub(crate) fn vectorised<R>(kernel: impl FnOnce() -> R) -> R {
+    pulp::Arch::new().dispatch(kernel)
+}
+
+/// Independent partial sums, enough to keep the adders of a vector unit busy.
+const LANES: usize = 32;
+
+/// `Σ x`, in [`LANES`] interleaved partial sums that are then added in pairs.
+#[inline(always)]
+pub(crate) fn sum(x: &[f32]) -> f32 {
+    let mut sums = [0.0; LANES];
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    for chunk in chunks {
+        for (sum, x) in sums.iter_mut().zip(chunk) {
+            *sum += x;
+        }
+    }
+    for (sum, x) in sums.iter_mut().zip(rest) {
+        *sum += x;
+    }
+    add_in_pairs(sums)
+}
+
+/// `Σ x y`, in the order of [`sum`].
+#[inline(always)]
+pub(crate) fn dot(x: &[f32], y: &[f32]) -> f32 {
+    let mut sums = [0.0; LANES];
+    let (x_chunks, x_rest) = x.as_chunks::<LANES>();
+    let (y_chunks, y_rest) = y.as_chunks::<LANES>();
+    for (x, y) in x_chunks.iter().zip(y_chunks) {
+        for ((sum, x), y) in sums.iter_mut().zip(x).zip(y) {
+            *sum += x * y;
+        }
+    }
+    for ((sum, x), y) in sums.iter_mut().zip(x_rest).zip(y_rest) {
+        *sum += x * y;
+    }
+    add_in_pairs(sums)
+}
+
+#[inline(always)]
+fn add_in_pairs(mut sums: [f32; LANES]) -> f32 {
+    let mut n = LANES;
+    while n > 1 {
+        n /= 2;
+        for i in 0..n {
+            sums[i] += sums[i + n];
+        }
+    }
+    sums[0]
+}
+
+/// `x += y`.
+#[inline(always)]
+pub(crate) fn add(x: &mut [f32], y: &[f32]) {
+    for (x, y) in x.iter_mut().zip(y) {
+        *x += y;
+    }
+}
+
+/// `row += bias` for every row of `x`.
+pub(crate) fn add_bias(x: &mut [f32], bias: &[f32]) {
+    vectorised(
+        #[inline(always)]
+        || x.chunks_exact_mut(bias.len()).for_each(|row| add(row, bias)),
+    );
+}
+
+/// `exp x` with a relative error below 2e-7, without branches. Below -87 the result is about 1e-38, not 0.
+///
+/// Method: `x = n ln 2 + r`, then Cephes' polynomial for `exp r`.
+#[inline(always)]
+pub(crate) fn exp(x: f32) -> f32 {
+    /// Adding this number leaves no bits after the point, so that the sum is rounded to a whole number.
+    const ROUNDER: f32 = 12_582_912.0; // 1.5 · 2²³
+    const LN_2_HIGH: f32 = 0.693_359_4;
+    const LN_2_LOW: f32 = -2.121_944_4e-4;
+    let x = x.clamp(-87.3, 88.0);
+    let shifted = x * std::f32::consts::LOG2_E + ROUNDER;
+    let n = shifted - ROUNDER;
+    let r = x - n * LN_2_HIGH - n * LN_2_LOW;
+    let mut p = 1.987_569_1e-4;
+    for c in [1.398_2e-3, 8.333_452e-3, 4.166_58e-2, 0.166_666_66, 0.5] {
+        p = p * r + c;
+    }
+    let mantissa = p * (r * r) + r + 1.0;
+    // The low bits of `shifted` are n; moved to the exponent they multiply by 2ⁿ.
+    f32::from_bits(mantissa.to_bits().wrapping_add(shifted.to_bits() << 23))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// `n` numbers of N(0, 1).
+    pub(crate) fn normal(n: usize, seed: u64) -> Vec<f32> {
+        let mut random = Random::new(seed);
+        (0..n).map(|_| random.normal() as f32).collect()
+    }
+
+    /// Relative where the value is large, absolute near zero.
+    pub(crate) fn assert_close(ours: &[f32], expected: &[f32], tolerance: f32) {
+        assert_eq!(ours.len(), expected.len());
+        for (i, (a, b)) in ours.iter().zip(expected).enumerate() {
+            let error = (a - b).abs() / b.abs().max(1.0);
+            assert!(error <= tolerance, "at {i}: {a}, expected {b}, error {error:.1e}");
+        }
+    }
+
+    /// The gradient of `loss` at `x` by central differences.
+    pub(crate) fn numeric_gradient(x: &[f32], mut loss: impl FnMut(&[f32]) -> f64) -> Vec<f32> {
+        const STEP: f32 = 1e-2;
+        let mut x = x.to_vec();
+        (0..x.len())
+            .map(|i| {
+                let at = x[i];
+                x[i] = at + STEP;
+                let above = loss(&x);
+                x[i] = at - STEP;
+                let below = loss(&x);
+                x[i] = at;
+                ((above - below) / f64::from(2.0 * STEP)) as f32
+            })
+            .collect()
+    }
+
+    /// `Σ x y` in double precision: a loss whose gradient by `x` is `y`.
+    pub(crate) fn weighted(x: &[f32], y: &[f32]) -> f64 {
+        x.iter().zip(y).map(|(&x, &y)| f64::from(x) * f64::from(y)).sum()
+    }
+
+    #[test]
+    fn sums_equal_plain_sums_at_any_length() {
+        for n in [0, 1, 7, 31, 32, 33, 100] {
+            let (x, y) = (normal(n, 1), normal(n, 2));
+            assert_close(&[sum(&x)], &[x.iter().sum()], 1e-5);
+            assert_close(&[dot(&x, &y)], &[weighted(&x, &y) as f32], 1e-5);
+        }
+    }
+
+    #[test]
+    fn vectorised_sums_are_the_same_bits() {
+        let (x, y) = (normal(1001, 1), normal(1001, 2));
+        assert_eq!(vectorised(|| sum(&x)).to_bits(), sum(&x).to_bits());
+        assert_eq!(vectorised(|| dot(&x, &y)).to_bits(), dot(&x, &y).to_bits());
+    }
+
+    #[test]
+    fn exp_is_exact_to_2e_7() {
+        for i in -8_700..8_800 {
+            let x = i as f32 / 100.0;
+            let expected = f64::from(x).exp();
+            let error = (f64::from(exp(x)) - expected).abs() / expected;
+            assert!(error < 2e-7, "exp {x}: error {error:.1e}");
+        }
+        assert!(exp(f32::NEG_INFINITY) < 1e-37);
+        assert!(exp(1e9).is_finite());
+    }
+}
