@@ -17,6 +17,7 @@ mod group;
 mod kernels;
 mod layer;
 pub mod parameters;
+pub mod storage;
 pub mod weights;
 pub mod word_pieces;
 
@@ -27,6 +28,7 @@ pub use batch::{PackedBatch, Piece};
 pub use bert::Bert;
 pub use config::{Activation, BertConfig};
 pub use parameters::{Gradients, Parameters, Tensor};
+pub use storage::Storage;
 pub use word_pieces::{Pieces, WordPieces};
 
 use crate::error::Result;
