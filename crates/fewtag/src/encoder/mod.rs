@@ -17,7 +17,6 @@ mod group;
 mod kernels;
 mod layer;
 pub mod parameters;
-pub mod storage;
 pub mod weights;
 pub mod word_pieces;
 
@@ -28,7 +27,6 @@ pub use batch::{PackedBatch, Piece};
 pub use bert::Bert;
 pub use config::{Activation, BertConfig};
 pub use parameters::{Gradients, Parameters, Tensor};
-pub use storage::Storage;
 pub use word_pieces::{Pieces, WordPieces};
 
 use crate::error::Result;

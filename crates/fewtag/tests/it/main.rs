@@ -3,6 +3,7 @@
 mod golden;
 mod golden_crf;
 mod golden_emission;
+mod golden_encoder;
 mod golden_head;
 mod golden_lstm;
 mod scores;
