@@ -1,8 +1,11 @@
 //! Reading golden files and comparing with them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use fewtag::{Episode, Matrix, data};
+use fewtag::head::Head;
+use fewtag::{Episode, Matrix, ModelSettings, Tag, data};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 /// Rows of a golden file; `null` is minus infinity.
@@ -15,12 +18,36 @@ pub(crate) fn read<T: DeserializeOwned>(name: &str) -> T {
     serde_json::from_str(&text).expect("a golden file of this form")
 }
 
+/// `model_answers.json`: what the reference says about the tiny episodes.
+#[derive(Deserialize)]
+pub(crate) struct AnswersFile {
+    pub(crate) head: Head,
+    pub(crate) label_names: BTreeMap<String, Vec<String>>,
+    pub(crate) cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Case {
+    pub(crate) settings: ModelSettings,
+    pub(crate) episodes: Vec<Answers>,
+}
+
+/// One entry per query.
+#[derive(Deserialize)]
+pub(crate) struct Answers {
+    pub(crate) tags: Vec<String>,
+    pub(crate) emissions: Vec<Rows>,
+    pub(crate) losses: Vec<f32>,
+    pub(crate) predicted: Vec<Vec<String>>,
+}
+
 /// The episodes that the golden files of the model are about.
 pub(crate) fn tiny_episodes() -> Vec<Episode> {
     data::read_episodes(&testdata("tiny-episodes.json")).expect("the tiny episodes")
 }
 
-fn testdata(name: &str) -> PathBuf {
+/// A file or directory of `testdata/`.
+pub(crate) fn testdata(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name)
 }
 
@@ -32,6 +59,11 @@ pub(crate) fn matrix(rows: &Rows) -> Matrix {
 /// `[n]`
 pub(crate) fn numbers(values: &[Option<f32>]) -> Vec<f32> {
     values.iter().map(|x| x.unwrap_or(f32::NEG_INFINITY)).collect()
+}
+
+/// Tags as they are written.
+pub(crate) fn names<'a>(tags: impl IntoIterator<Item = &'a Tag>) -> Vec<String> {
+    tags.into_iter().map(ToString::to_string).collect()
 }
 
 /// Number by number; relative where the value is large, absolute near zero.

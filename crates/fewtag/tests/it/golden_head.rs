@@ -3,40 +3,15 @@
 //! `tests/golden/model_answers.json` is written by `scripts/golden_model.py`, never by this crate. Its episodes
 //! are those of `testdata/tiny-episodes.json`.
 
-use std::collections::BTreeMap;
-
 use fewtag::embedder::name_words;
 use fewtag::head::Head;
-use fewtag::{Episode, ModelSettings, Tag, TagSet};
-use serde::Deserialize;
+use fewtag::{Episode, ModelSettings, TagSet};
 
-use crate::golden::{self, Rows, assert_close, matrix};
-
-#[derive(Deserialize)]
-struct File {
-    head: Head,
-    label_names: BTreeMap<String, Vec<String>>,
-    cases: Vec<Case>,
-}
-
-#[derive(Deserialize)]
-struct Case {
-    settings: ModelSettings,
-    episodes: Vec<Answers>,
-}
-
-/// One entry per query.
-#[derive(Deserialize)]
-struct Answers {
-    tags: Vec<String>,
-    emissions: Vec<Rows>,
-    losses: Vec<f32>,
-    predicted: Vec<Vec<String>>,
-}
+use crate::golden::{self, Answers, AnswersFile, Case, assert_close, matrix, names};
 
 #[test]
 fn losses_and_tags_of_the_golden_emissions_agree_with_pytorch() {
-    let file: File = golden::read("model_answers.json");
+    let file: AnswersFile = golden::read("model_answers.json");
     let episodes = golden::tiny_episodes();
     for Case { settings, episodes: answers } in &file.cases {
         assert_eq!(answers.len(), episodes.len());
@@ -68,12 +43,8 @@ fn check_queries(
 
 #[test]
 fn tags_are_called_the_same_in_both_implementations() {
-    let file: File = golden::read("model_answers.json");
+    let file: AnswersFile = golden::read("model_answers.json");
     for (tag, words) in &file.label_names {
         assert_eq!(&name_words(&tag.parse().expect("a tag")), words);
     }
-}
-
-fn names<'a>(tags: impl IntoIterator<Item = &'a Tag>) -> Vec<String> {
-    tags.into_iter().map(ToString::to_string).collect()
 }

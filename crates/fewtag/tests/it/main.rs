@@ -6,4 +6,5 @@ mod golden_emission;
 mod golden_encoder;
 mod golden_head;
 mod golden_lstm;
+mod golden_tagger;
 mod scores;
