@@ -122,10 +122,7 @@ impl Engine for Bert {
         layers: Range<usize>,
         dropout: Option<Dropout>,
     ) -> Result<(Matrix, Trace)> {
-        let n_frozen = match self.frozen {
-            Frozen::Nothing | Frozen::Embeddings => 0,
-            Frozen::Layers(n) => n,
-        };
+        let n_frozen = self.frozen.n_layers();
         let below = match input {
             Input::Pieces if self.frozen == Frozen::Nothing => Below::Embeddings,
             Input::Rows(_) if n_frozen <= layers.start => Below::Rows,
@@ -369,7 +366,7 @@ mod tests {
         let expected: Vec<f32> = once.parameters().values().iter().map(|g| 2.0 * g).collect();
         assert_close(twice.parameters().values(), &expected, 1e-5);
         twice.clear();
-        assert_eq!(twice, Gradients::zeros(bert.parameters.config()));
+        assert_eq!(twice.parameters(), &Parameters::zeros(bert.parameters.config()));
     }
 
     #[test]

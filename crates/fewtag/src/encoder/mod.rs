@@ -16,6 +16,7 @@ mod embeddings;
 mod group;
 mod kernels;
 mod layer;
+pub mod optimizer;
 pub mod parameters;
 pub mod weights;
 pub mod word_pieces;
@@ -26,6 +27,7 @@ use std::ops::Range;
 pub use batch::{PackedBatch, Piece};
 pub use bert::Bert;
 pub use config::{Activation, BertConfig};
+pub use optimizer::{AdamW, Part, Rates, Schedule};
 pub use parameters::{Gradients, Parameters, Tensor};
 pub use word_pieces::{Pieces, WordPieces};
 
@@ -139,6 +141,30 @@ pub enum Frozen {
     Embeddings,
     /// The embeddings and the lowest `n` layers.
     Layers(usize),
+}
+
+impl Frozen {
+    /// The number of frozen layers.
+    pub fn n_layers(self) -> usize {
+        match self {
+            Self::Nothing | Self::Embeddings => 0,
+            Self::Layers(n) => n,
+        }
+    }
+
+    /// The part of the flat buffer of [`Parameters`] that is trained: all above what is frozen.
+    #[must_use]
+    pub fn trained(self, config: &BertConfig) -> Range<usize> {
+        let layers = parameters::places(config).layers;
+        let end = layers.last().map_or(0, |layer| layer.output_norm.bias.end);
+        match self {
+            Self::Nothing => 0..end,
+            Self::Embeddings | Self::Layers(_) => {
+                let lowest = layers.get(self.n_layers());
+                lowest.map_or(end, |layer| layer.qkv.weight.start)..end
+            }
+        }
+    }
 }
 
 /// What a training pass keeps for its way back; only the engine that made it can read it.

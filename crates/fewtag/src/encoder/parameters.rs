@@ -94,7 +94,7 @@ impl<T> Weights<T> {
 }
 
 /// The places of all weights in the flat buffer.
-fn places(config: &BertConfig) -> Weights<Range<usize>> {
+pub(super) fn places(config: &BertConfig) -> Weights<Range<usize>> {
     let mut end = 0;
     Weights::carve(config, |n| {
         end += n;
@@ -268,13 +268,16 @@ pub struct Gradients {
     parameters: Parameters,
     /// For each row of the word table, whether it was written to since the last clearing.
     touched: Vec<bool>,
+    /// The same since the beginning.
+    seen: Vec<bool>,
 }
 
 impl Gradients {
     /// All zeros.
     #[must_use]
     pub fn zeros(config: &BertConfig) -> Self {
-        Self { parameters: Parameters::zeros(config), touched: vec![false; config.vocab_size] }
+        let none = vec![false; config.vocab_size];
+        Self { parameters: Parameters::zeros(config), touched: none.clone(), seen: none }
     }
 
     /// The gradients; rows of the word table that [`Gradients::touched`] denies are zero.
@@ -289,10 +292,22 @@ impl Gradients {
         &self.touched
     }
 
+    /// For each row of the word table, whether it was ever written to.
+    #[must_use]
+    pub fn seen(&self) -> &[bool] {
+        &self.seen
+    }
+
+    /// Says that every row of the word table may have had a gradient before: training continues an earlier run.
+    pub fn set_all_seen(&mut self) {
+        self.seen.fill(true);
+    }
+
     /// The gradients by role, for a backward pass that writes to the word rows of `ids` only.
     pub fn weights_mut(&mut self, ids: impl IntoIterator<Item = u32>) -> Weights<&mut [f32]> {
         for id in ids {
             self.touched[id as usize] = true;
+            self.seen[id as usize] = true;
         }
         self.parameters.weights_mut()
     }
