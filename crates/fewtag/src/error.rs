@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::data::{Format, Place, Problem};
+use crate::encoder::Storage;
 
 /// `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -137,8 +138,11 @@ pub enum Error {
     #[error("tensor `{tensor}` of `{path}` has shape {found:?}, config.json asks for {expected:?}")]
     TensorShape { path: PathBuf, tensor: String, expected: Vec<usize>, found: Vec<usize> },
     /// A weight of a type that we do not read.
-    #[error("tensor `{tensor}` of `{path}` has type {found}, expected F32, F16 or BF16")]
+    #[error("tensor `{tensor}` of `{path}` has type {found}, expected F32, F16, BF16 or our I8")]
     TensorType { path: PathBuf, tensor: String, found: String },
+    /// A weight that a file of the wanted storage cannot hold.
+    #[error("tensor `{tensor}` holds a value that is not finite, or too large for {storage}")]
+    Unstorable { tensor: String, storage: Storage },
     /// A weight that is not a number.
     #[error("tensor `{tensor}` of `{path}` holds a value that is not finite: the file is damaged")]
     NonFiniteWeight { path: PathBuf, tensor: String },

@@ -10,7 +10,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::glove::WordVectors;
-use crate::encoder::{BertConfig, Parameters, weights};
+use crate::encoder::{BertConfig, Parameters, Storage, storage};
 use crate::error::{Error, Result};
 use crate::file;
 
@@ -57,7 +57,7 @@ pub fn write(dir: &Path, words: &BTreeSet<String>, vectors: &WordVectors) -> Res
     for (name, bytes) in [
         ("config.json", format!("{config:#}\n").into_bytes()),
         ("tokenizer.json", tokenizer.to_string().into_bytes()),
-        ("model.safetensors", weights::to_bytes(&parameters)),
+        ("model.safetensors", storage::to_bytes(&parameters, Storage::F32)?),
     ] {
         file::write_atomically(&dir.join(name), &bytes)?;
     }
@@ -67,7 +67,7 @@ pub fn write(dir: &Path, words: &BTreeSet<String>, vectors: &WordVectors) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encoder::WordPieces;
+    use crate::encoder::{WordPieces, weights};
 
     #[test]
     fn a_table_reads_back_as_an_encoder() {

@@ -18,6 +18,7 @@ mod kernels;
 mod layer;
 pub mod optimizer;
 pub mod parameters;
+pub mod storage;
 pub mod weights;
 pub mod word_pieces;
 
@@ -29,6 +30,7 @@ pub use bert::Bert;
 pub use config::{Activation, BertConfig};
 pub use optimizer::{AdamW, Part, Rates, Schedule};
 pub use parameters::{Gradients, Parameters, Tensor};
+pub use storage::Storage;
 pub use word_pieces::{Pieces, WordPieces};
 
 use crate::error::Result;
