@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the commands of the README and compares what they print with what it shows.
+"""Runs the commands of the README, or of other pages, and compares what they print with what is shown there.
 
     python3 scripts/check_readme.py [FILE.md ...]
 

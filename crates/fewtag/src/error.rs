@@ -51,6 +51,9 @@ pub enum Error {
         "domain `{domain}` has no slot to sample: none occurs in {min_sentences} sentences or more"
     )]
     NothingToSample { domain: String, min_sentences: usize },
+    /// Two files with a domain of the same name.
+    #[error("`{path}` holds domain `{domain}` again: give the files different names")]
+    DuplicateDomain { domain: String, path: PathBuf },
     /// A domain whose sentences do not suffice for one episode.
     #[error(
         "domain `{domain}` is too small: a support set of {support} sentences leaves {left}, \

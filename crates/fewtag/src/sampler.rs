@@ -39,7 +39,26 @@ impl Default for Settings {
 /// The least number of sentences in which a tag must occur to be sampled, unless told otherwise.
 pub const MIN_SENTENCES: usize = 2;
 
+/// The seed of commands that are given none. Any other is as good.
+pub const SEED: u64 = 42;
+
 /// A domain, indexed for drawing episodes.
+///
+/// ```
+/// use fewtag::sampler::{MIN_SENTENCES, SEED, Sampler, Settings};
+/// use fewtag::{Domain, Sentence, Token};
+///
+/// let token = |word: &str, tag: &str| Ok(Token { word: word.into(), tag: tag.parse()? });
+/// let sentence = |city| Sentence::new(vec![token("to", "O")?, token(city, "B-city")?]);
+/// let sentences = ["paris", "rome", "oslo"].map(sentence).into_iter().collect::<fewtag::Result<_>>()?;
+///
+/// let sampler = Sampler::new(Domain { name: "travel".into(), sentences }, MIN_SENTENCES)?;
+/// let settings = Settings { shots: 1, queries: 2, keep: 0.0 };
+/// for episode in sampler.episodes(settings, SEED).take(10) {
+///     assert_eq!(episode?.support.sentences().len(), 1);
+/// }
+/// # Ok::<(), fewtag::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Sampler {
     domain: Domain,
@@ -194,8 +213,19 @@ impl Sampler {
     ///
     /// Each item can fail as [`Sampler::episode`] does.
     pub fn episodes(&self, settings: Settings, seed: u64) -> impl Iterator<Item = Result<Episode>> {
+        self.streams(seed).map(move |mut random| self.episode(&settings, &mut random))
+    }
+
+    /// The mean number of sentences in the support sets of the first `n` of these episodes; 0 of none.
+    pub fn mean_support(&self, settings: &Settings, seed: u64, n: usize) -> f64 {
+        let size = |mut random| self.support(settings, &mut random).len();
+        self.streams(seed).take(n).map(size).sum::<usize>() as f64 / n.max(1) as f64
+    }
+
+    /// The generators of the episodes.
+    fn streams(&self, seed: u64) -> impl Iterator<Item = Random> + use<> {
         let random = Random::new(seed).named(&self.domain.name);
-        (0..).map(move |i| self.episode(&settings, &mut random.stream(i)))
+        (0..).map(move |i| random.stream(i))
     }
 }
 
@@ -365,5 +395,8 @@ mod tests {
         assert_eq!(take(3), take(3));
         assert_ne!(take(3), take(4));
         assert_eq!(sampler.episodes(settings, 3).nth(7).unwrap().unwrap(), take(3)[7]);
+        let sizes: usize = take(3).iter().map(|episode| episode.support.sentences().len()).sum();
+        let mean = sampler.mean_support(&settings, 3, 8);
+        assert!((mean - sizes as f64 / 8.0).abs() < 1e-12, "{mean}");
     }
 }

@@ -2,6 +2,9 @@
 
 mod completions;
 mod encoder;
+mod sample;
+mod score;
+mod values;
 
 use std::io::Write;
 
@@ -10,6 +13,8 @@ use std::io::Write;
 pub(crate) enum Command {
     Completions(completions::Args),
     Encoder(encoder::Args),
+    Sample(sample::Args),
+    Score(score::Args),
 }
 
 /// Runs a subcommand, writing its result to `out`.
@@ -17,5 +22,7 @@ pub(crate) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<()>
     match command {
         Command::Completions(args) => completions::run(args, out),
         Command::Encoder(args) => encoder::run(args, out),
+        Command::Sample(args) => sample::run(args, out),
+        Command::Score(args) => score::run(args, out),
     }
 }

@@ -62,6 +62,17 @@ const SCORE_HEADERS: [&str; 9] = [
 ];
 
 impl Report {
+    /// Adds the score of an episode to its domain; a new domain comes last.
+    pub fn add(&mut self, domain: &str, episode: EpisodeScore) {
+        match self.domains.iter_mut().find(|scores| scores.name == domain) {
+            Some(scores) => scores.episodes.push(episode),
+            None => {
+                self.domains
+                    .push(DomainScores { name: domain.to_owned(), episodes: vec![episode] });
+            }
+        }
+    }
+
     /// The three tables: [`Report::scores`], [`Report::slots`] and [`Report::bigrams`].
     pub fn tables(&self) -> [Table; 3] {
         [self.scores(), self.slots(), self.bigrams()]

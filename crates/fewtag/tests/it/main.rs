@@ -7,4 +7,5 @@ mod golden_encoder;
 mod golden_head;
 mod golden_lstm;
 mod golden_tagger;
+mod sampling;
 mod scores;

@@ -1,12 +1,12 @@
 //! `fewtag encoder info`: what an encoder directory holds, and what it costs in memory.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 
 use anyhow::Context;
 use fewtag::encoder::{Activation, WordPieces, weights};
-use sha2::{Digest, Sha256};
+
+use crate::sha256;
 
 /// Show an encoder's architecture, size and checksum
 ///
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     writeln!(out, "training      {} MB, and activations", megabytes(4 * n_values))?;
     for path in weights::weight_files(&args.dir)? {
         let name = path.file_name().unwrap_or_default().display();
-        writeln!(out, "sha256        {}  {name}", sha256(&path)?)?;
+        writeln!(out, "sha256        {}  {name}", sha256::of_file(&path)?)?;
     }
     Ok(())
 }
@@ -58,23 +58,4 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
 /// Rounded to whole megabytes of 10⁶ bytes, at least 1.
 fn megabytes(n_values: usize) -> usize {
     (n_values * size_of::<f32>()).div_ceil(1_000_000)
-}
-
-/// The digest of a file in hexadecimal digits, read piece by piece.
-fn sha256(path: &Path) -> anyhow::Result<String> {
-    let read = || -> io::Result<String> {
-        let mut file = File::open(path)?;
-        let mut digest = Sha256::new();
-        let mut buffer = vec![0; 1 << 16];
-        loop {
-            match file.read(&mut buffer)? {
-                0 => break,
-                n => digest.update(&buffer[..n]),
-            }
-        }
-        let digest: [u8; 32] = digest.finalize().into();
-        let halves = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-        Ok(halves.filter_map(|half| char::from_digit(half.into(), 16)).collect())
-    };
-    read().with_context(|| format!("cannot read `{}`", path.display()))
 }

@@ -1,0 +1,24 @@
+//! Values that several commands take on their command line.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use fewtag::eval::Format;
+
+/// Parses the name of a table format; the names are listed in the help and completed by shells.
+pub(crate) fn table_format() -> impl TypedValueParser<Value = Format> {
+    let named = |name: String| Format::ALL.into_iter().find(|format| format.name() == name);
+    PossibleValuesParser::new(Format::ALL.map(Format::name))
+        .map(move |name| named(name).expect("clap lets only these names pass"))
+}
+
+/// Parses a whole number that must not be 0.
+pub(crate) fn at_least_one() -> impl TypedValueParser<Value = usize> {
+    clap::value_parser!(u64).range(1..).map(|n| n as usize)
+}
+
+/// Parses a number from 0 to 1.
+pub(crate) fn probability(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
+        _ => Err("expected a number from 0 to 1".to_owned()),
+    }
+}

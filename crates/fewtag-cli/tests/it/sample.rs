@@ -1,0 +1,110 @@
+//! `fewtag sample`: what it writes, and what it refuses.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::{example, failure, success};
+
+fn sample(out: &Path, more: &[&str]) -> String {
+    let files = [example("weather.conll"), example("music.conll")];
+    let mut args = vec!["sample", &files[0], &files[1], "--out", out.to_str().unwrap()];
+    args.extend(["--episodes", "4", "--queries", "3"]);
+    args.extend(more);
+    success(&args)
+}
+
+fn sha256(path: &Path) -> String {
+    let digest: [u8; 32] = Sha256::digest(fs::read(path).unwrap()).into();
+    digest.map(|byte| format!("{byte:02x}")).concat()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_on_every_machine() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("episodes.json");
+    sample(&out, &[]);
+    // A change of this checksum changes everybody's episodes: it belongs into the changelog.
+    let expected = "a27a57bb56397161be340dbb0d876442adb72bc06f1621b7ae008d6c44bd177d";
+    assert_eq!(sha256(&out), expected);
+    sample(&out, &["--seed", "1"]);
+    assert_ne!(sha256(&out), expected);
+}
+
+#[test]
+fn the_manifest_names_settings_seed_and_checksums() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("episodes.json");
+    sample(&out, &["--shots", "2", "--seed", "9", "--keep", "0"]);
+    let manifest = fs::read(directory.path().join("episodes.manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_slice(&manifest).unwrap();
+    let settings =
+        json!({"shots": 2, "episodes": 4, "queries": 3, "keep": 0.0, "min_sentences": 2});
+    assert_eq!(manifest["settings"], settings);
+    assert_eq!(manifest["seed"], 9);
+    assert_eq!(manifest["output"], json!({"file": "episodes.json", "sha256": sha256(&out)}));
+    let weather = example("weather.conll");
+    let input = json!({"file": "weather.conll", "sha256": sha256(Path::new(&weather))});
+    assert_eq!(manifest["inputs"][0], input);
+    assert_eq!(manifest["domains"][1]["left_out"], json!(["I-year"]));
+}
+
+#[test]
+fn episodes_have_the_official_form_and_the_asked_size() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("episodes.json");
+    let table = sample(&out, &["--format", "csv"]);
+    assert!(table.starts_with("domain,sentences,episodes,queries,mean support\nweather,20,4,3,"));
+    let file: Value = serde_json::from_slice(&fs::read(&out).unwrap()).unwrap();
+    for domain in ["weather", "music"] {
+        let episodes = file[domain].as_array().unwrap();
+        assert_eq!(episodes.len(), 4);
+        for episode in episodes {
+            assert_eq!(episode["query"]["seq_ins"].as_array().unwrap().len(), 3);
+            assert!(!episode["support"]["seq_outs"].as_array().unwrap().is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_failure_leaves_the_old_file_and_no_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("episodes.json");
+    fs::write(&out, "old").unwrap();
+    let weather = example("weather.conll");
+    let args = ["sample", &weather, "--queries", "20", "--out", out.to_str().unwrap()];
+    let message = failure(&args, 1);
+    assert!(message.contains("domain `weather` is too small: a support set of"), "{message}");
+    assert_eq!(fs::read(&out).unwrap(), b"old");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn mistakes_are_named() {
+    let weather = example("weather.conll");
+    for (args, status, expected) in [
+        (&[weather.as_str(), &weather][..], 1, "holds domain `weather` again"),
+        (&[&weather, "--min-sentences", "99"], 1, "none occurs in 99 sentences or more"),
+        (&["nowhere.conll"], 1, "cannot access `nowhere.conll`"),
+        (&[&weather, "--shots", "0"], 2, "0 is not in 1.."),
+        (&[&weather, "--keep", "1.5"], 2, "expected a number from 0 to 1"),
+        (&[], 2, "required"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let out = directory.path().join("x.json");
+        let mut all = vec!["sample", "--queries", "1", "--out", out.to_str().unwrap()];
+        all.extend(args);
+        let message = failure(&all, status);
+        assert!(message.contains(expected), "{message}");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "{expected}");
+    }
+}
+
+#[test]
+fn the_output_directory_must_exist() {
+    let weather = example("weather.conll");
+    let message = failure(&["sample", &weather, "--queries", "1", "--out", "no/where/x.json"], 1);
+    assert!(message.contains("cannot access `no/where/x.json`"), "{message}");
+}
