@@ -19,9 +19,6 @@ pub struct VectorGradients {
     pub label_names: Option<Matrix>,
 }
 
-/// A group and one of its references.
-type Winner = Option<(usize, usize)>;
-
 impl EmissionScorer {
     /// The gradients of all vectors from that of the emissions, `[n, L]`.
     ///
@@ -43,12 +40,11 @@ impl EmissionScorer {
         };
         let mean = self.mean_query(queries);
         let groups = self.groups(mean.as_slice(), queries, support);
-        let winners = self.winners(&groups, d_emissions);
+        let shares = self.shares(&groups, d_emissions.n_cols());
         for (g, group) in groups.iter().enumerate() {
-            let owns = |j: usize, r: usize, tag: usize| {
-                winners.as_ref().is_none_or(|w| w[j * d_emissions.n_cols() + tag] == Some((g, r)))
-            };
-            let (d_query, d_references) = group.references.backward(group.query, d_emissions, owns);
+            let share = |j: usize, r: usize| shares.get(g).map_or(1.0, |share| share.row(j)[r]);
+            let (d_query, d_references) =
+                group.references.backward(group.query, d_emissions, share);
             self.add_query_gradient(&mut gradients.queries, g, &d_query);
             for (reference, d) in group.references.list().iter().zip(&d_references) {
                 self.add_reference_gradient(&mut gradients, support, reference, d);
@@ -57,25 +53,37 @@ impl EmissionScorer {
         gradients
     }
 
-    /// For `nearest`: which reference of which group gave each emission, `[n, L]`, the first of equals.
-    fn winners(self, groups: &[Group], d_emissions: &Matrix) -> Option<Vec<Winner>> {
-        (self.kind == ScorerKind::Nearest).then(|| {
-            let n_tags = d_emissions.n_cols();
-            let mut winners = vec![None; d_emissions.n_rows() * n_tags];
-            let mut best = vec![f32::NEG_INFINITY; winners.len()];
-            for (g, group) in groups.iter().enumerate() {
-                for (j, row) in group.query.rows().enumerate() {
-                    let query = self.similarity.query(row);
-                    for (r, reference) in group.references.list().iter().enumerate() {
-                        let (at, score) = (j * n_tags + reference.tag, reference.score(&query));
-                        if score > best[at] {
-                            (best[at], winners[at]) = (score, Some((g, r)));
-                        }
-                    }
+    /// How much of each reference's score is in the emission of its tag, `[n, n_references]` per group: the
+    /// derivative of a maximum (1 for the first of the greatest) or of a log-sum (its part in the sum).
+    /// Nothing for scorers that sum: there it is 1.
+    pub(super) fn shares(self, groups: &[Group], n_tags: usize) -> Vec<Matrix> {
+        if !matches!(self.kind, ScorerKind::Nearest | ScorerKind::Soft) {
+            return Vec::new();
+        }
+        let n_words = groups[0].query.n_rows();
+        let mut emissions = Matrix::new(vec![f32::NEG_INFINITY; n_words * n_tags], n_tags);
+        for group in groups {
+            group.references.score_into(group.query, &mut emissions);
+        }
+        let mut open = vec![true; n_words * n_tags]; // Nobody was found to be the nearest yet.
+        let mut of_group = |group: &Group| {
+            let list = group.references.list();
+            let mut shares = Matrix::zeros(n_words, list.len().max(1));
+            for (j, row) in group.query.rows().enumerate() {
+                let query = self.similarity.query(row);
+                for (reference, share) in list.iter().zip(shares.row_mut(j)) {
+                    let below = reference.score(&query) - emissions.row(j)[reference.tag];
+                    *share = match self.kind {
+                        ScorerKind::Soft => below.exp(),
+                        _ if below < 0.0 => 0.0,
+                        _ if std::mem::take(&mut open[j * n_tags + reference.tag]) => 1.0,
+                        _ => 0.0,
+                    };
                 }
             }
-            winners
-        })
+            shares
+        };
+        groups.iter().map(&mut of_group).collect()
     }
 
     fn add_query_gradient(self, queries: &mut [Matrix], group: usize, gradient: &Matrix) {

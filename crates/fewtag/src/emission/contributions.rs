@@ -1,6 +1,7 @@
 //! Which support word gave how much of an emission: what an explanation is made of.
 //!
-//! A word's part is its own similarity (MN, NMN, nearest), or its share in the prototype: with
+//! A word's part is its own similarity (MN, NMN, nearest), its part of the log-sum's derivative times the
+//! emission (soft), or its share in the prototype: with
 //! `c = Σ aₖ·vₖ`, `φ(c) = s·c` and `β(c) = −b·c·c` the emission `a(q)·φ(c) + β(c) + γ(q)` is the sum of
 //!
 //! ```text
@@ -40,8 +41,11 @@ impl EmissionScorer {
         let of_group = |group: &Group| -> Vec<Contribution> {
             let query = self.similarity.query(group.query.row(j));
             let ours = group.references.list().iter().filter(|reference| reference.tag == tag);
-            ours.flat_map(|reference| self.shares(reference, &query, support)).collect()
+            ours.flat_map(|reference| self.voices_parts(reference, &query, support)).collect()
         };
+        if self.kind == ScorerKind::Soft {
+            return self.soft_contributions(&groups, support, (j, tag));
+        }
         let parts: Vec<Contribution> = groups.iter().flat_map(of_group).collect();
         if self.kind == ScorerKind::Nearest {
             // `total_cmp` finds the last of equals; reversed, the first wins as in the scorer.
@@ -51,8 +55,38 @@ impl EmissionScorer {
         parts
     }
 
+    /// The emission, cut in the proportion in which the words would move it.
+    fn soft_contributions(
+        self,
+        groups: &[Group],
+        support: SupportVectors,
+        (j, tag): (usize, usize),
+    ) -> Vec<Contribution> {
+        let mut emissions = self.blank(groups[0].query.n_rows(), support);
+        for group in groups {
+            group.references.score_into(group.query, &mut emissions);
+        }
+        let emission = emissions.row(j)[tag];
+        let shares = self.shares(groups, emissions.n_cols());
+        let mut parts = Vec::new();
+        for (group, shares) in groups.iter().zip(&shares) {
+            for (reference, share) in group.references.list().iter().zip(shares.row(j)) {
+                if reference.tag == tag {
+                    let source = reference.voices[0].source;
+                    parts.push(Contribution { source, score: share * emission });
+                }
+            }
+        }
+        parts
+    }
+
     /// The parts that the voices of one reference give.
-    fn shares(self, reference: &Reference, q: &Side, support: SupportVectors) -> Vec<Contribution> {
+    fn voices_parts(
+        self,
+        reference: &Reference,
+        q: &Side,
+        support: SupportVectors,
+    ) -> Vec<Contribution> {
         let share = |voice: &Voice| {
             let v = vector_of(voice.source, reference.tag, support);
             let c = reference.centre.as_deref().unwrap_or(v);

@@ -9,6 +9,7 @@
 //! prototype  E[j, t] = sim(q̄ⱼ, c_t),   q̄ⱼ = mean over i of Qᵢ[j]
 //!            c_t = (1 − w)·mean of words(t) + w·label name of t          (w = 0: no label names)
 //! nearest    E[j, t] = max_{(i,k) ∈ words(t)} sim(Qᵢ[j], Kᵢ[k])
+//! soft       E[j, t] = log mean_{(i,k) ∈ words(t)} exp sim(Qᵢ[j], Kᵢ[k])
 //! ```
 //!
 //! In separate context there is one `Q` for all `i`, and all but the query is known beforehand: see
@@ -50,6 +51,8 @@ pub enum ScorerKind {
     Prototype,
     /// The likeness to the nearest of the tag's words.
     Nearest,
+    /// Between the mean and the nearest: the likelier a word, the more it counts. A tag may mean several things.
+    Soft,
 }
 
 /// Turns word vectors into emissions.
@@ -202,10 +205,19 @@ impl EmissionScorer {
                 ScorerKind::Nearest => list.extend(
                     voices.into_iter().map(|voice| self.reference(tag, vec![voice], support)),
                 ),
+                ScorerKind::Soft => list.extend(voices.into_iter().map(|voice| {
+                    let mut reference = self.reference(tag, vec![voice], support);
+                    reference.side.offset -= (words.len() as f32).ln();
+                    reference
+                })),
                 _ => list.push(self.reference(tag, voices, support)),
             }
         }
-        let fold = if self.kind == ScorerKind::Nearest { Fold::Max } else { Fold::Sum };
+        let fold = match self.kind {
+            ScorerKind::Nearest => Fold::Max,
+            ScorerKind::Soft => Fold::LogSumExp,
+            _ => Fold::Sum,
+        };
         References::new(self.similarity, support.members.of_tag.len(), list, fold)
     }
 
@@ -213,7 +225,7 @@ impl EmissionScorer {
     fn voices(self, words: &[WordAt], wanted: &impl Fn(WordAt) -> bool) -> Vec<Voice> {
         let names = self.label_share();
         let weight = match self.kind {
-            ScorerKind::Mn | ScorerKind::Nearest => 1.0,
+            ScorerKind::Mn | ScorerKind::Nearest | ScorerKind::Soft => 1.0,
             ScorerKind::Nmn => 1.0 / words.len() as f32,
             ScorerKind::Prototype => (1.0 - names) / words.len() as f32,
         };
@@ -260,8 +272,8 @@ impl EmissionScorer {
     fn blank(self, n_words: usize, support: SupportVectors) -> Matrix {
         let spoken = |words: &Vec<WordAt>| !words.is_empty() || self.label_share() > 0.0;
         let start = |words: &Vec<WordAt>| {
-            let summed = self.kind != ScorerKind::Nearest && spoken(words);
-            if summed { 0.0 } else { f32::NEG_INFINITY }
+            let picked = matches!(self.kind, ScorerKind::Nearest | ScorerKind::Soft);
+            if picked || !spoken(words) { f32::NEG_INFINITY } else { 0.0 }
         };
         let row: Vec<f32> = support.members.of_tag.iter().map(start).collect();
         Matrix::new(row.repeat(n_words), row.len())

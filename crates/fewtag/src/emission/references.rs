@@ -1,11 +1,11 @@
 //! What a support set says about each tag, once the query is left out.
 //!
 //! ```text
-//! E[j, t] = Σ or max over the references r of tag t of   a(qⱼ)·φ_r + β_r + weight_r·γ(qⱼ)
+//! E[j, t] = Σ, max or log Σ exp over the references r of tag t of   a(qⱼ)·φ_r + β_r + weight_r·γ(qⱼ)
 //! ```
 //!
 //! A prototype is one reference; so is a whole sum of similarities, because `φ` and `β` sum
-//! (see [`super::similarity`]). The nearest-word scorer keeps one reference per word.
+//! (see [`super::similarity`]). The nearest and the soft scorer keep one reference per word.
 
 use super::Source;
 use super::similarity::{Side, Similarity};
@@ -25,6 +25,7 @@ pub struct References {
 pub(super) enum Fold {
     Sum,
     Max,
+    LogSumExp,
 }
 
 /// Somebody who speaks for a tag.
@@ -90,6 +91,7 @@ impl References {
                 *emission = match self.fold {
                     Fold::Sum => *emission + score,
                     Fold::Max => emission.max(score),
+                    Fold::LogSumExp => log_add_exp(*emission, score),
                 };
             }
         }
@@ -97,12 +99,12 @@ impl References {
 
     /// The gradients of the query `[n, d]` and of each reference's `φ` and `β`.
     ///
-    /// `owns(j, r, tag)` says whether reference `r` has a share in `emissions[j, tag]`.
+    /// `share(j, r)` says how much of reference `r`'s score is in the emission of word `j` and its tag.
     pub(super) fn backward(
         &self,
         query: &Matrix,
         d_emissions: &Matrix,
-        owns: impl Fn(usize, usize, usize) -> bool,
+        share: impl Fn(usize, usize) -> f32,
     ) -> (Matrix, Vec<Side>) {
         let width = query.n_cols();
         let mut d_query = Matrix::zeros(query.n_rows(), width);
@@ -111,8 +113,8 @@ impl References {
             let side = self.similarity.query(row);
             let mut d_side = Side::zero(width);
             for (r, (reference, d)) in self.list.iter().zip(&mut d_references).enumerate() {
-                let gradient = d_emissions.row(j)[reference.tag];
-                if !owns(j, r, reference.tag) {
+                let gradient = share(j, r) * d_emissions.row(j)[reference.tag];
+                if gradient == 0.0 {
                     continue;
                 }
                 add_scaled(&mut d.vector, gradient, &side.vector);
@@ -124,4 +126,9 @@ impl References {
         }
         (d_query, d_references)
     }
+}
+
+/// `log(exp a + exp b)`; `a` may be `-inf`, `b` is finite.
+fn log_add_exp(a: f32, b: f32) -> f32 {
+    a.max(b) + (-(a - b).abs()).exp().ln_1p()
 }

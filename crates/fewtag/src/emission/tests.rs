@@ -6,8 +6,8 @@ use super::*;
 use crate::domain::{Sentence, Token};
 use crate::random::Random;
 
-const KINDS: [ScorerKind; 4] =
-    [ScorerKind::Mn, ScorerKind::Nmn, ScorerKind::Prototype, ScorerKind::Nearest];
+const KINDS: [ScorerKind; 5] =
+    [ScorerKind::Mn, ScorerKind::Nmn, ScorerKind::Prototype, ScorerKind::Nearest, ScorerKind::Soft];
 const SIMILARITIES: [Similarity; 4] =
     [Similarity::Dot, Similarity::Cosine, Similarity::SquaredDistance, Similarity::Projection];
 /// Not a multiple of the eight lanes of `dot`.
@@ -81,6 +81,9 @@ impl Case {
             ScorerKind::Mn => words.iter().map(alike).sum(),
             ScorerKind::Nmn => words.iter().map(alike).sum::<f64>() / words.len() as f64,
             ScorerKind::Nearest => words.iter().map(alike).fold(f64::NEG_INFINITY, f64::max),
+            ScorerKind::Soft => {
+                (words.iter().map(|at| alike(at).exp()).sum::<f64>() / words.len() as f64).ln()
+            }
             ScorerKind::Prototype => {
                 let rows: Vec<_> =
                     words.iter().map(|at| self.words[at.sentence].row(at.word)).collect();
