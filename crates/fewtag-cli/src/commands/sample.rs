@@ -22,8 +22,8 @@ use crate::sha256;
 /// everywhere. A manifest with the settings and checksums is written beside the episodes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  fewtag sample weather.conll music.conll --shots 5 --queries 10 --out episodes.json
-  fewtag sample weather.conll --keep 0 --seed 7 --out minimal.json")]
+  fewtag sample examples/weather.conll examples/music.conll --queries 5 --out episodes.json
+  fewtag sample examples/weather.conll --shots 2 --queries 5 --keep 0 --seed 7 --out minimal.json")]
 pub(crate) struct Args {
     /// Labelled sentences: any format that `fewtag data` knows (docs/data.md); one domain a file
     #[arg(required = true)]

@@ -17,8 +17,8 @@ use super::values;
 /// A file that is not an episode file counts as one episode; of an episode file the queries are judged.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  fewtag score gold.conll predicted.conll
-  fewtag score episodes.json predicted.conll --format csv --table slots")]
+  fewtag score examples/weather.conll examples/weather_predicted.conll
+  fewtag score examples/weather.conll examples/weather_predicted.conll --table slots --format csv")]
 pub(crate) struct Args {
     /// The true tags: any format that `fewtag data` knows (docs/data.md)
     gold: PathBuf,

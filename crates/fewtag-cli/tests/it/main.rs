@@ -38,3 +38,24 @@ fn example(name: &str) -> String {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     examples.join(name).to_str().unwrap().to_owned()
 }
+
+#[test]
+fn help_ends_in_two_examples_that_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let examples = directory.path().join("examples");
+    std::fs::create_dir(&examples).unwrap();
+    for name in ["weather.conll", "weather_predicted.conll", "music.conll"] {
+        std::fs::copy(example(name), examples.join(name)).unwrap();
+    }
+    for command in ["sample", "score"] {
+        let help = success(&[command, "--help"]);
+        let lines: Vec<&str> = help.split_once("Examples:\n").unwrap().1.lines().collect();
+        assert_eq!(lines.len(), 2, "{help}");
+        for line in lines {
+            let args: Vec<&str> = line.split_whitespace().skip(1).collect();
+            let mut fewtag = Command::new(env!("CARGO_BIN_EXE_fewtag"));
+            let output = fewtag.args(&args).current_dir(directory.path()).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+}

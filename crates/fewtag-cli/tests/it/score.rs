@@ -100,12 +100,3 @@ fn files_that_do_not_belong_together_are_refused() {
         "{message}"
     );
 }
-
-#[test]
-fn help_ends_in_two_examples() {
-    for command in ["sample", "score"] {
-        let help = success(&[command, "--help"]);
-        let examples = help.split_once("Examples:\n").unwrap().1;
-        assert_eq!(examples.matches(&format!("  fewtag {command} ")).count(), 2, "{help}");
-    }
-}
