@@ -75,9 +75,28 @@ pub enum Error {
         "the tokenizer knows {n_pieces} pieces, the encoder only {n_vectors}: they do not belong together"
     )]
     VocabularySize { n_pieces: usize, n_vectors: usize },
+    /// An episode that a tagger cannot take.
+    #[error("episode {at} (domain `{domain}`) cannot be tagged")]
+    Episode { at: usize, domain: String, source: Box<Error> },
     /// A setting of a model that means nothing, or that another setting excludes.
     #[error("the model's setting `{setting}` {problem}")]
     Setting { setting: &'static str, problem: &'static str },
+    /// A directory that holds an encoder where a model was asked for.
+    #[error(
+        "`{dir}` is an encoder, not a trained model: it has no `fewtag.json` (`fewtag train` makes a model of it)"
+    )]
+    EncoderOnly { dir: PathBuf },
+    /// A `fewtag.json` that cannot be read.
+    #[error("`{path}` describes no model")]
+    ModelJson { path: PathBuf, source: serde_json::Error },
+    /// A model written by another version of this crate.
+    #[error("`{path}` has format {format}, this version reads format {known}")]
+    ModelFormat { path: PathBuf, format: u32, known: u32 },
+    /// Weights that are not those which a model was saved with.
+    #[error(
+        "`{path}` is damaged or belongs to another model: its checksum is not that of `fewtag.json`"
+    )]
+    WeightsChecksum { path: PathBuf },
     /// An encoder directory without a tokenizer.
     #[error("`{dir}` holds neither `tokenizer.json` nor `vocab.txt`")]
     NoTokenizer { dir: PathBuf },

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
+use sha2::{Digest, Sha256};
+
 use crate::data::{At, Place, Problem};
 use crate::error::{Error, Result};
 
@@ -80,6 +82,15 @@ pub fn write_atomically_with(
     Ok(())
 }
 
+/// The SHA-256 of `bytes` in hexadecimal digits.
+#[must_use]
+pub fn sha256(bytes: &[u8]) -> String {
+    let digits = |byte: &u8| {
+        [byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)]))
+    };
+    Sha256::digest(bytes).iter().flat_map(digits).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,5 +112,11 @@ mod tests {
     #[test]
     fn a_byte_order_mark_is_not_text() {
         assert_eq!(text(Path::new("x"), b"\xEF\xBB\xBFa").unwrap(), "a");
+    }
+
+    #[test]
+    fn hashes_are_those_of_sha256sum() {
+        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(sha256(b""), empty);
     }
 }

@@ -10,7 +10,6 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::results::{Cell, Outcome};
 use crate::error::{Error, Result};
@@ -47,17 +46,8 @@ impl Inputs {
 
     fn key(&self) -> String {
         let json = serde_json::to_vec(self).expect("inputs have a JSON form");
-        sha256(&json)
+        file::sha256(&json)
     }
-}
-
-/// The SHA-256 of `bytes` in hexadecimal digits.
-#[must_use]
-pub fn sha256(bytes: &[u8]) -> String {
-    let digits = |byte: &u8| {
-        [byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)]))
-    };
-    Sha256::digest(bytes).iter().flat_map(digits).collect()
 }
 
 /// The outcomes of finished cells.
@@ -160,12 +150,6 @@ mod tests {
             change(&mut changed);
             assert_eq!(cache.load(&changed).unwrap(), None, "{changed:?}");
         }
-    }
-
-    #[test]
-    fn hashes_are_those_of_sha256sum() {
-        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-        assert_eq!(sha256(b""), empty);
     }
 
     #[test]

@@ -9,3 +9,4 @@ mod golden_lstm;
 mod golden_tagger;
 mod sampling;
 mod scores;
+mod tagger;

@@ -1,0 +1,275 @@
+//! A model on disk: a Hugging Face encoder directory with one more file.
+//!
+//! ```text
+//! fewtag.json         format version, settings, what was learned above the encoder, checksum of the weights
+//! config.json         the shape of the encoder
+//! tokenizer.json      its word pieces
+//! model.safetensors   its weights: f32, f16, or int8 with row scales
+//! ```
+//!
+//! `fewtag.json` is written last, and its checksum must fit the weights: a directory that a crash left half
+//! written is refused, not believed. Loading checks the version, every name, shape and number.
+//! [`from_files`] does the same from memory, for a model that is built into a binary.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::encoder::{Bert, BertConfig, Parameters, Storage, WordPieces, storage, weights};
+use crate::error::{Error, Result};
+use crate::file;
+use crate::head::Head;
+use crate::random::Random;
+use crate::settings::ModelSettings;
+use crate::tagger::Tagger;
+
+/// The version of the format that this crate writes and reads.
+pub const FORMAT: u32 = 1;
+
+/// What `fewtag.json` says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Description {
+    format: u32,
+    settings: ModelSettings,
+    head: Head,
+    weights_sha256: String,
+}
+
+/// The contents of the four files of a model.
+#[derive(Debug, Clone, Copy)]
+pub struct ModelFiles<'a> {
+    /// `fewtag.json`.
+    pub fewtag: &'a [u8],
+    /// `config.json`.
+    pub config: &'a [u8],
+    /// `tokenizer.json`.
+    pub tokenizer: &'a [u8],
+    /// `model.safetensors`.
+    pub weights: &'a [u8],
+}
+
+/// Loads the model in `dir`.
+///
+/// # Errors
+///
+/// If a file is missing, damaged, of another version, or does not fit the others; the message names it.
+pub fn load(dir: &Path) -> Result<Tagger> {
+    let read = |name: &str| file::read(&dir.join(name));
+    if !dir.join("fewtag.json").is_file() && dir.join("config.json").is_file() {
+        return Err(Error::EncoderOnly { dir: dir.to_owned() });
+    }
+    let files = ModelFiles {
+        fewtag: &read("fewtag.json")?,
+        config: &read("config.json")?,
+        tokenizer: &read("tokenizer.json")?,
+        weights: &read("model.safetensors")?,
+    };
+    from_files(&files, dir)
+}
+
+/// Loads a model from the contents of its files; `origin` is the directory named in messages.
+///
+/// # Errors
+///
+/// As [`load`].
+pub fn from_files(files: &ModelFiles, origin: &Path) -> Result<Tagger> {
+    let description = Description::from_json(files.fewtag, &origin.join("fewtag.json"))?;
+    let path = origin.join("model.safetensors");
+    if file::sha256(files.weights) != description.weights_sha256 {
+        return Err(Error::WeightsChecksum { path });
+    }
+    let config = BertConfig::from_json(file::text(&origin.join("config.json"), files.config)?)?;
+    let parameters = weights::from_bytes(&config, files.weights, &path)?;
+    let word_pieces = WordPieces::from_json(files.tokenizer, &origin.join("tokenizer.json"))?;
+    assemble(parameters, word_pieces, description.settings, description.head)
+}
+
+/// An untrained model over the encoder in `dir`: transitions drawn from `seed`, λ as set.
+///
+/// # Errors
+///
+/// If the encoder cannot be loaded or the settings make no sense.
+pub fn from_encoder(dir: &Path, settings: ModelSettings, seed: u64) -> Result<Tagger> {
+    let head = Head::new(&settings, &mut Random::new(seed).named("head"));
+    assemble(weights::load(dir)?, WordPieces::load(dir)?, settings, head)
+}
+
+/// Writes a model into `dir`, which is made if it is missing. Each file is replaced as a whole.
+///
+/// # Errors
+///
+/// [`Error::Unstorable`] if a weight is not finite or too large for `storage`, [`Error::File`] if the disk
+/// does not take a file.
+pub fn save(tagger: &Tagger, dir: &Path, storage: Storage) -> Result<()> {
+    let parameters = tagger.engine().parameters();
+    let weights = storage::to_bytes(parameters, storage)?;
+    let description = Description {
+        format: FORMAT,
+        settings: tagger.settings().clone(),
+        head: *tagger.head(),
+        weights_sha256: file::sha256(&weights),
+    };
+    let config = Config { model_type: "bert", config: parameters.config() };
+    std::fs::create_dir_all(dir).map_err(|source| Error::File { path: dir.to_owned(), source })?;
+    let write = |name: &str, bytes: &[u8]| file::write_atomically(&dir.join(name), bytes);
+    write("config.json", &json(&config))?;
+    write("tokenizer.json", tagger.word_pieces().to_json()?.as_bytes())?;
+    write("model.safetensors", &weights)?;
+    write("fewtag.json", &json(&description))
+}
+
+/// A `config.json` that says what it configures, as `transformers` wants it.
+#[derive(Serialize)]
+struct Config<'a> {
+    model_type: &'static str,
+    #[serde(flatten)]
+    config: &'a BertConfig,
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec_pretty(value).expect("plain structures become JSON");
+    bytes.push(b'\n');
+    bytes
+}
+
+fn assemble(
+    parameters: Parameters,
+    word_pieces: WordPieces,
+    settings: ModelSettings,
+    head: Head,
+) -> Result<Tagger> {
+    Tagger::new(Arc::new(Bert::new(parameters)?), word_pieces, settings, head)
+}
+
+impl Description {
+    fn from_json(bytes: &[u8], path: &Path) -> Result<Self> {
+        /// Read first: another version may have other fields.
+        #[derive(Deserialize)]
+        struct Version {
+            format: u32,
+        }
+        let fail = |source| Error::ModelJson { path: path.to_owned(), source };
+        let Version { format } = serde_json::from_slice(bytes).map_err(fail)?;
+        if format != FORMAT {
+            return Err(Error::ModelFormat { path: path.to_owned(), format, known: FORMAT });
+        }
+        let description: Self = serde_json::from_slice(bytes).map_err(fail)?;
+        if !description.head.as_slice().iter().all(|x| x.is_finite()) {
+            return Err(Error::NonFiniteWeight { path: path.to_owned(), tensor: "head".into() });
+        }
+        Ok(description)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::settings::Context;
+
+    fn encoder_dir() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny-encoder")
+    }
+
+    fn tiny() -> Tagger {
+        let settings = ModelSettings { context: Context::Separate, ..ModelSettings::default() };
+        from_encoder(&encoder_dir(), settings, 1).unwrap()
+    }
+
+    fn saved(storage: Storage) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        save(&tiny(), dir.path(), storage).unwrap();
+        dir
+    }
+
+    /// Loads a good model after one file was changed.
+    fn refusal(name: &str, change: impl Fn(Vec<u8>) -> Vec<u8>) -> String {
+        let dir = saved(Storage::F32);
+        let path = dir.path().join(name);
+        std::fs::write(&path, change(std::fs::read(&path).unwrap())).unwrap();
+        load(dir.path()).err().expect("a damaged model is refused").to_string()
+    }
+
+    fn replaced(from: &str, to: &str) -> impl Fn(Vec<u8>) -> Vec<u8> {
+        move |bytes| {
+            let text = String::from_utf8(bytes).unwrap();
+            assert!(text.contains(from), "{text}");
+            text.replacen(from, to, 1).into_bytes()
+        }
+    }
+
+    #[test]
+    fn a_saved_model_is_loaded_as_it_was() {
+        let tagger = load(saved(Storage::F32).path()).unwrap();
+        assert_eq!(tagger.settings(), tiny().settings());
+        assert_eq!(tagger.head(), tiny().head());
+        assert_eq!(tagger.engine().parameters(), tiny().engine().parameters());
+        let words = ["Play", "jazz"];
+        assert_eq!(
+            tagger.word_pieces().split(words).unwrap(),
+            tiny().word_pieces().split(words).unwrap()
+        );
+    }
+
+    #[test]
+    fn smaller_storage_is_loaded_too_and_saved_over() {
+        let dir = saved(Storage::Int8);
+        let small = std::fs::metadata(dir.path().join("model.safetensors")).unwrap().len();
+        let tagger = load(dir.path()).unwrap();
+        save(&tagger, dir.path(), Storage::F32).unwrap();
+        assert!(std::fs::metadata(dir.path().join("model.safetensors")).unwrap().len() > small);
+        let again = load(dir.path()).unwrap();
+        assert_eq!(again.engine().parameters(), tagger.engine().parameters());
+    }
+
+    #[test]
+    fn a_model_is_also_an_encoder_directory() {
+        let dir = saved(Storage::F32);
+        assert_eq!(weights::load(dir.path()).unwrap(), *tiny().engine().parameters());
+    }
+
+    #[test]
+    fn an_encoder_directory_is_no_model() {
+        let message = load(&encoder_dir()).err().unwrap().to_string();
+        assert!(message.contains("an encoder, not a trained model"), "{message}");
+        assert!(matches!(load(tempfile::tempdir().unwrap().path()), Err(Error::File { .. })));
+    }
+
+    #[test]
+    fn another_version_is_refused_before_its_fields_are_read() {
+        let message = refusal("fewtag.json", |_| br#"{"format": 7, "new": true}"#.to_vec());
+        assert!(message.contains("format 7") && message.contains("reads format 1"), "{message}");
+    }
+
+    #[test]
+    fn a_description_is_read_strictly() {
+        let message = refusal("fewtag.json", replaced("\"scorer\"", "\"scorers\""));
+        assert!(message.contains("fewtag.json"), "{message}");
+        let message =
+            refusal("fewtag.json", replaced("\"temperature\": 1.0", "\"temperature\": -1.0"));
+        assert!(message.contains("`temperature`"), "{message}");
+        assert!(refusal("fewtag.json", |bytes| bytes[..50].to_vec()).contains("fewtag.json"));
+    }
+
+    #[test]
+    fn weights_that_were_changed_or_cut_are_refused() {
+        let flipped = refusal("model.safetensors", |mut bytes| {
+            *bytes.last_mut().unwrap() ^= 1;
+            bytes
+        });
+        assert!(flipped.contains("model.safetensors"), "{flipped}");
+        let cut = refusal("model.safetensors", |bytes| bytes[..bytes.len() / 2].to_vec());
+        assert!(cut.contains("model.safetensors"), "{cut}");
+    }
+
+    #[test]
+    fn files_of_different_models_do_not_load_together() {
+        let message = refusal("config.json", replaced("\"vocab_size\": 2", "\"vocab_size\": 1"));
+        assert!(message.contains("word_embeddings"), "{message}");
+        let message = refusal("tokenizer.json", |_| b"{}".to_vec());
+        assert!(message.contains("tokenizer.json"), "{message}");
+    }
+}

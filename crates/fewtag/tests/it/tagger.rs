@@ -1,0 +1,206 @@
+//! The tagger through its public calls, over the tiny encoder.
+
+use std::path::{Path, PathBuf};
+
+use fewtag::emission::{ScorerKind, Similarity};
+use fewtag::evaluate::evaluate;
+use fewtag::{
+    Adapted, Context, Episode, Error, ModelSettings, Sentence, SupportSet, Tag, Tagged, Tagger,
+    Token, TransitionMode, data, model,
+};
+
+fn testdata(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name)
+}
+
+fn tagger(settings: ModelSettings) -> Tagger {
+    let mut tagger = model::from_encoder(&testdata("tiny-encoder"), settings, 7).unwrap();
+    tagger.head_mut().scale = 0.5;
+    tagger
+}
+
+fn prototype(context: Context) -> ModelSettings {
+    ModelSettings {
+        context,
+        scorer: ScorerKind::Prototype,
+        similarity: Similarity::Projection,
+        label_names: 0.5,
+        ..ModelSettings::default()
+    }
+}
+
+const CONTEXTS: [Context; 2] = [Context::Paired, Context::Separate];
+
+fn all_settings() -> Vec<ModelSettings> {
+    let of_context = |context| {
+        let nmn = ModelSettings { context, ..ModelSettings::default() };
+        let nearest = ModelSettings {
+            scorer: ScorerKind::Nearest,
+            similarity: Similarity::Cosine,
+            transitions: TransitionMode::None,
+            ..nmn.clone()
+        };
+        [nmn, nearest, prototype(context)]
+    };
+    CONTEXTS.into_iter().flat_map(of_context).collect()
+}
+
+fn episodes() -> Vec<Episode> {
+    data::read_episodes(&testdata("tiny-episodes.json")).unwrap()
+}
+
+fn queries(episode: &Episode) -> Vec<Vec<String>> {
+    episode.queries.iter().map(|query| query.words().map(str::to_owned).collect()).collect()
+}
+
+fn support(tagged: &str) -> SupportSet {
+    let token = |pair: &str| {
+        let (word, tag) = pair.split_once('/').unwrap();
+        Token { word: word.into(), tag: tag.parse().unwrap() }
+    };
+    let sentence = |line: &str| Sentence::new(line.split(' ').map(token).collect()).unwrap();
+    SupportSet::new(tagged.lines().map(sentence).collect()).unwrap()
+}
+
+#[test]
+fn tagger_and_adapted_are_shared_between_threads() {
+    fn shared<T: Send + Sync + Clone + 'static>() {}
+    shared::<Tagger>();
+    shared::<Adapted>();
+}
+
+#[test]
+fn an_answer_does_not_depend_on_what_else_is_in_the_batch() {
+    for settings in all_settings() {
+        let tagger = tagger(settings.clone());
+        for episode in episodes() {
+            let adapted = tagger.adapt(&episode.support).unwrap();
+            let queries = queries(&episode);
+            let together = adapted.tag_all(&queries).unwrap();
+            let alone: Vec<Tagged> = queries.iter().map(|q| adapted.tag(q).unwrap()).collect();
+            assert_eq!(together, alone, "{settings:?}");
+        }
+    }
+}
+
+#[test]
+fn an_evaluation_does_not_depend_on_the_number_of_threads() {
+    let tagger = tagger(prototype(Context::Paired));
+    let with_threads = |n: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
+        pool.install(|| evaluate(&tagger, &episodes(), || ()).unwrap())
+    };
+    let (one, three) = (with_threads(1), with_threads(3));
+    assert_eq!(one.report, three.report);
+    assert_eq!(one.answers, three.answers);
+    let n_episodes: usize = one.report.domains.iter().map(|domain| domain.episodes.len()).sum();
+    assert_eq!(n_episodes, episodes().len());
+}
+
+#[test]
+fn renaming_slots_renames_the_predictions() {
+    // Without label names a slot's name says nothing; `a` sorts first, `z` last.
+    let text = |slot: &str| {
+        format!("play/O the/O jazz/B-{slot} album/O\nplay/B-m rock/I-m by/O queen/B-n")
+    };
+    for context in CONTEXTS {
+        let tagger = tagger(ModelSettings { context, ..ModelSettings::default() });
+        let tag = |slot: &str| {
+            let adapted = tagger.adapt(&support(&text(slot))).unwrap();
+            adapted.tag(&["play", "jazz", "by", "queen"]).unwrap().tags
+        };
+        let renamed = |tag: Tag| tag.to_string().replace("-a", "-z");
+        let expected: Vec<String> = tag("a").into_iter().map(renamed).collect();
+        let found: Vec<String> = tag("z").iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn contributions_sum_to_the_emissions() {
+    for settings in all_settings() {
+        let tagger = tagger(settings.clone());
+        let episode = &episodes()[0];
+        let adapted = tagger.adapt(&episode.support).unwrap();
+        let scored = adapted.score(&queries(episode)[0]).unwrap();
+        for (j, row) in scored.emissions().rows().enumerate() {
+            for (tag, emission) in row.iter().enumerate() {
+                let sum: f32 = scored.contributions(j, tag).iter().map(|part| part.score).sum();
+                assert!((sum - emission).abs() < 1e-4 * emission.abs().max(1.0), "{settings:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn probabilities_are_those_of_the_cooled_scores() {
+    let episode = &episodes()[0];
+    let words = &queries(episode)[0];
+    let spans = |temperature: f32| {
+        let settings =
+            ModelSettings { temperature, constrained: true, ..prototype(Context::Separate) };
+        tagger(settings).adapt(&episode.support).unwrap().tag(words).unwrap()
+    };
+    let (cool, hot) = (spans(0.01), spans(100.0));
+    assert_eq!(cool.tags, hot.tags);
+    assert!(!cool.spans.is_empty());
+    // Cooled, only the best path is left; heated, all paths are alike and each span is rare.
+    assert!(cool.spans.iter().all(|span| span.probability > 0.99), "{cool:?}");
+    assert!(hot.spans.iter().all(|span| span.probability < 0.5), "{hot:?}");
+}
+
+#[test]
+fn a_borrowing_slot_can_go_on() {
+    let support = support("play/O jazz/B-genre\nplay/O rock/B-genre now/O");
+    let settings = ModelSettings { borrow: true, ..prototype(Context::Separate) };
+    let names = |settings| {
+        let adapted = tagger(settings).adapt(&support).unwrap();
+        adapted.tag_set().tags().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(names(settings), ["O", "B-genre", "I-genre"]);
+    assert_eq!(names(prototype(Context::Separate)), ["O", "B-genre"]);
+}
+
+#[test]
+fn sentences_that_do_not_fit_are_refused_with_their_place() {
+    let long = vec!["play"; 600];
+    let short = support("play/O jazz/B-genre");
+    for context in CONTEXTS {
+        let tagger = tagger(ModelSettings { context, ..ModelSettings::default() });
+        let adapted = tagger.adapt(&short).unwrap();
+        assert!(matches!(adapted.tag(&long), Err(Error::TooLong { .. })));
+        assert!(matches!(adapted.tag::<&str>(&[]), Err(Error::EmptySentence)));
+        let line = vec!["play/O"; 600].join(" ");
+        let refused = tagger.adapt(&support(&format!("play/B-a\n{line}"))).err().unwrap();
+        assert!(
+            refused.to_string().starts_with("support sentence 2 has 602 word pieces"),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn an_episode_that_cannot_be_tagged_is_named() {
+    let mut episodes = episodes();
+    let token = |_| Token { word: "play".into(), tag: Tag::O };
+    episodes[1].queries.push(Sentence::new((0..600).map(token).collect()).unwrap());
+    let domain = episodes[1].domain.clone();
+    let refused = evaluate(&tagger(prototype(Context::Separate)), &episodes, || ()).unwrap_err();
+    assert_eq!(refused.to_string(), format!("episode 2 (domain `{domain}`) cannot be tagged"));
+}
+
+#[test]
+fn a_support_set_must_leave_a_legal_tag_for_the_first_word() {
+    let inside_only = support("jazz/I-genre rock/I-genre");
+    let rule = ModelSettings { transitions: TransitionMode::Rule, ..ModelSettings::default() };
+    let strict = ModelSettings { constrained: true, ..ModelSettings::default() };
+    for settings in [rule, strict] {
+        assert!(matches!(tagger(settings).adapt(&inside_only), Err(Error::NothingBegins)));
+    }
+    let free = tagger(ModelSettings::default()).adapt(&inside_only).unwrap();
+    let tags = free.tag(&["jazz"]).unwrap().tags;
+    assert_eq!(tags[0].to_string(), "I-genre");
+    // `O` has no words, so it is impossible and everything belongs to the slot.
+    let named = tagger(ModelSettings { constrained: true, ..prototype(Context::Separate) });
+    assert!(named.adapt(&inside_only).is_ok());
+}
