@@ -19,6 +19,14 @@ pub enum Error {
     /// A file that should hold word vectors and does not.
     #[error("no word vectors in `{path}`: {reason}")]
     WordVectors { path: PathBuf, reason: String },
+    /// An experiment without a test, a dev and a source domain.
+    #[error(
+        "`{dir}` has {n_domains} domains; an experiment needs at least 3: test, dev and source"
+    )]
+    TooFewDomains { dir: PathBuf, n_domains: usize },
+    /// A system over GloVe vectors without any.
+    #[error("WPZ+GloVe needs a file of GloVe vectors")]
+    NoGlove,
     /// A finished cell of an experiment that cannot be read again.
     #[error("`{path}` is damaged: delete it, and its cell will be run again")]
     CachedCell { path: PathBuf, source: serde_json::Error },

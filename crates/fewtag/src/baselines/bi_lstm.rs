@@ -5,14 +5,21 @@
 //! ```
 //!
 //! `x` is `[T, d]`, fixed word vectors; both directions together give `h [T, 2·n_hidden]`. Nothing is
-//! transferred from other domains.
+//! transferred: [`Settings::tag`] starts every support set from random weights and takes a fixed number of Adam's
+//! updates, each on the whole support set.
 //!
 //! Source: the paper's baseline, after Huang et al. (2015) but without their CRF, which a few sentences cannot train.
 
+use serde::Deserialize;
+
 use super::classifier::Classifier;
+use super::glove::WordVectors;
 use super::lstm::Lstm;
+use crate::domain::{Episode, SupportSet};
+use crate::encoder::{AdamW, Part, Rates};
 use crate::matrix::Matrix;
 use crate::random::Random;
+use crate::tag::Tag;
 
 /// The weights of the tagger, or the gradients by them.
 #[derive(Debug, Clone)]
@@ -32,6 +39,12 @@ pub struct Gradients {
     pub left_to_right: Matrix,
     pub right_to_left: Matrix,
     pub output: Matrix,
+}
+
+impl Gradients {
+    fn parts(&self) -> [&Matrix; 3] {
+        [&self.left_to_right, &self.right_to_left, &self.output]
+    }
 }
 
 impl BiLstm {
@@ -85,6 +98,11 @@ impl BiLstm {
         loss.value
     }
 
+    fn parts_mut(&mut self) -> [&mut Matrix; 3] {
+        let Self { left_to_right, right_to_left, output } = self;
+        [left_to_right.weights_mut(), right_to_left.weights_mut(), output.weights_mut()]
+    }
+
     /// Gradients of zero.
     #[must_use]
     pub fn no_gradients(&self) -> Gradients {
@@ -94,6 +112,68 @@ impl BiLstm {
             right_to_left: like(self.right_to_left.weights()),
             output: like(self.output.weights()),
         }
+    }
+}
+
+/// How a [`BiLstm`] is trained on a support set.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// The width of one direction.
+    pub hidden: usize,
+    /// The number of updates, each on the whole support set.
+    pub updates: u64,
+    /// Adam's learning rate.
+    pub rate: f32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { hidden: 64, updates: 60, rate: 1e-2 }
+    }
+}
+
+impl Settings {
+    /// Learns the support set, starting from random weights, and tags the queries.
+    #[must_use]
+    pub fn tag(&self, episode: &Episode, vectors: &WordVectors, seed: u64) -> Vec<Vec<Tag>> {
+        let tags = episode.support.tag_set();
+        let tagger = self.train(&episode.support, vectors, seed);
+        let names =
+            |indices: Vec<usize>| indices.into_iter().map(|j| tags.tags()[j].clone()).collect();
+        episode
+            .queries
+            .iter()
+            .map(|query| names(tagger.decode(&vectors.embed(query.words()))))
+            .collect()
+    }
+
+    fn train(&self, support: &SupportSet, vectors: &WordVectors, seed: u64) -> BiLstm {
+        let tags = support.tag_set();
+        let index = |tag: &Tag| tags.index_of(tag).expect("the tag set covers its support");
+        let sentences: Vec<(Matrix, Vec<usize>)> = support
+            .sentences()
+            .iter()
+            .map(|s| (vectors.embed(s.words()), s.tags().map(index).collect()))
+            .collect();
+        let mut random = Random::new(seed);
+        let mut tagger = BiLstm::random(vectors.width(), self.hidden, tags.n_tags(), &mut random);
+        let n_values = tagger.parts_mut().iter().map(|weights| weights.values().len()).sum();
+        let mut adam = AdamW::new(n_values);
+        let rates = Rates { learning_rate: self.rate, weight_decay: 0.0 };
+        for _ in 0..self.updates {
+            let mut gradients = tagger.no_gradients();
+            for (inputs, gold) in &sentences {
+                let _ = tagger.loss(inputs, gold, &mut gradients);
+            }
+            let mut parts = Vec::new();
+            for (weights, gradient) in tagger.parts_mut().into_iter().zip(gradients.parts()) {
+                let (values, gradient) = (weights.values_mut(), Some(gradient.values()));
+                parts.push(Part { values, gradient, rates });
+            }
+            adam.update(parts, 1.0 / sentences.len() as f32);
+        }
+        tagger
     }
 }
 
@@ -116,4 +196,34 @@ fn halves(rows: &Matrix) -> (Matrix, Matrix) {
         Matrix::new(values, n)
     };
     (half(0), half(n))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Sentence, Token};
+
+    fn sentence(text: &str) -> Sentence {
+        let token = |pair: &str| {
+            let (word, tag) = pair.split_once('/').unwrap();
+            Token { word: word.into(), tag: tag.parse().unwrap() }
+        };
+        Sentence::new(text.split(' ').map(token).collect()).unwrap()
+    }
+
+    #[test]
+    fn it_learns_its_support_by_heart_and_the_same_way_every_time() {
+        let support =
+            ["rain/O in/O new/B-city york/I-city", "sun/O on/O monday/B-day", "in/O paris/B-city"];
+        let sentences: Vec<Sentence> = support.into_iter().map(sentence).collect();
+        let support = SupportSet::new(sentences.clone()).unwrap();
+        let episode = Episode { domain: "weather".into(), support, queries: sentences };
+        let vectors = WordVectors::random(20, 1);
+        let settings = Settings { hidden: 12, updates: 40, ..Settings::default() };
+        let tags = settings.tag(&episode, &vectors, 1);
+        for (query, tags) in episode.queries.iter().zip(&tags) {
+            assert!(query.tags().eq(tags), "{tags:?}");
+        }
+        assert_eq!(tags, settings.tag(&episode, &vectors, 1));
+    }
 }

@@ -67,7 +67,26 @@ pub fn write(dir: &Path, words: &BTreeSet<String>, vectors: &WordVectors) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encoder::{WordPieces, weights};
+    use crate::embedder::{Sequence, embed};
+    use crate::encoder::{Bert, WordPieces, weights};
+
+    #[test]
+    fn a_word_is_the_layer_norm_of_its_row_wherever_it_stands() {
+        let dir = tempfile::tempdir().unwrap();
+        let vectors = WordVectors::random(6, 1);
+        write(dir.path(), &["a", "b"].map(String::from).into(), &vectors).unwrap();
+        let pieces = WordPieces::load(dir.path()).unwrap();
+        let engine = Bert::new(weights::load(dir.path()).unwrap()).unwrap();
+        let sentence = Sequence::alone(&pieces.split(["b", "a", "b"]).unwrap(), &pieces);
+        let words = &embed(&engine, &[sentence]).unwrap()[0];
+        let b = vectors.vector("b");
+        let mean = b.iter().sum::<f32>() / 6.0;
+        let sd = (b.iter().map(|x| (x - mean).powi(2)).sum::<f32>() / 6.0).sqrt();
+        for (x, b) in words.row(0).iter().zip(&b) {
+            assert!((x - (b - mean) / sd).abs() < 1e-5);
+        }
+        assert_eq!(words.row(0), words.row(2));
+    }
 
     #[test]
     fn a_table_reads_back_as_an_encoder() {

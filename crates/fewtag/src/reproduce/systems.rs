@@ -18,6 +18,8 @@ pub struct System {
 /// What learns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Learner {
+    /// The model over the given encoder, as it is.
+    Untrained,
     /// The model, over the given encoder.
     Model,
     /// The model, over a table of random word vectors.
@@ -44,7 +46,7 @@ macro_rules! system {
 /// All systems, in the order of the paper's tables; those beyond the paper follow.
 pub static SYSTEMS: [System; 20] = [
     system!("bi-lstm", "Bi-LSTM", BiLstm),
-    system!("simbert", "SimBERT", Model),
+    system!("simbert", "SimBERT", Untrained),
     system!("transfer-bert", "TransferBERT", TransferBert),
     system!("wpz", "WPZ", RandomVectors),
     system!("wpz-glove", "WPZ+GloVe", Glove),

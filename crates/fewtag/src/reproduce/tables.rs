@@ -10,6 +10,13 @@ use crate::domain::Episode;
 use crate::eval::{Cell, Table};
 use crate::tag::TagSet;
 
+/// The systems of the ablation, in the order of its rows: the whole model, then the model without each part.
+pub const ABLATION: [&str; 5] = ["nmn-pd", "nmn-pw", "nmn-dt", "nmn-pd-fixed-scale", "mn-pd"];
+/// The systems of the comparison with transition rules, in the order of its rows.
+pub const RULES: [&str; 3] = ["nmn-pw", "nmn-pw-rule", "nmn-pd"];
+/// The systems of the bi-gram table: without and with dependency transfer.
+pub const BIGRAMS: [&str; 2] = ["nmn-pw", "nmn-pd"];
+
 /// What the tables are drawn from.
 #[derive(Debug)]
 pub struct Figures<'a> {
@@ -110,22 +117,23 @@ impl Figures<'_> {
     fn published_row(&self, system: &System, shots: usize) -> Option<&[f64]> {
         let rows = self.published.main_table(shots);
         let row = rows.iter().find(|row| row.system == system.name)?;
-        Some(self.task.row(row)).filter(|figures| figures.len() == self.domains.len() + 1)
+        let published = match self.task {
+            Task::Slot => &self.published.slot_domains,
+            Task::Ner => &self.published.ner_domains,
+        };
+        (self.domains == published).then(|| self.task.row(row))
     }
 
     /// What each part of the model is worth: differences from NMN+P&D.
     #[must_use]
     pub fn ablation(&self) -> Table {
-        let whole = "nmn-pd";
-        let parts = [whole, "nmn-pw", "nmn-dt", "nmn-pd-fixed-scale", "mn-pd"];
-        self.averages("ablation", &self.published.ablation, &parts, Some(whole))
+        self.averages("ablation", &self.published.ablation, &ABLATION, Some(ABLATION[0]))
     }
 
     /// Transition rules against dependency transfer.
     #[must_use]
     pub fn rules(&self) -> Table {
-        let systems = ["nmn-pw", "nmn-pw-rule", "nmn-pd"];
-        self.averages("rules", &self.published.rules, &systems, None)
+        self.averages("rules", &self.published.rules, &RULES, None)
     }
 
     /// One row per published row; `systems[r]` is the system that row `r` is about.
@@ -170,7 +178,7 @@ impl Figures<'_> {
         let mut table = Table::new("bi-grams", headers);
         for line in &self.published.bigrams {
             let of = |system: &str| self.bigram(system, &line.bigram);
-            let (without, with) = (of("nmn-pw"), of("nmn-pd"));
+            let (without, with) = (of(BIGRAMS[0]), of(BIGRAMS[1]));
             let cell = |number: Option<f64>| number.map_or(Cell::Empty, Cell::from);
             table.push([
                 line.group.as_str().into(),
