@@ -27,6 +27,7 @@ pub mod settings;
 pub mod tag;
 pub mod tagger;
 pub mod transition;
+pub mod words;
 
 pub use adapted::{Adapted, Scored, Tagged, TaggedSpan};
 pub use domain::{Domain, Episode, Sentence, SupportSet, Token};

@@ -1,12 +1,17 @@
 //! Which format a file has, judged by its content.
+//!
+//! JSON is judged by the keys of its first record, YAML by its first keys, lines by whether they end in a
+//! tag or hold a marked word.
 
 use std::path::Path;
+
+use serde_json::Value;
 
 use crate::data::{At, Format, Place, Problem, conll};
 use crate::error::Result;
 use crate::file;
 
-/// The format of a file with this content.
+/// The format of a file with this content; `path` is only named in errors.
 ///
 /// # Errors
 ///
@@ -16,25 +21,64 @@ pub fn detect(path: &Path, bytes: &[u8]) -> Result<Format> {
 }
 
 pub(super) fn detect_text(path: &Path, text: &str) -> Result<Format> {
-    let start = text.trim_ascii_start();
+    let start = text.trim_start();
     if start.is_empty() {
         return Err(Place::new(path, At::File).error(Problem::NoSentences));
     }
-    // No JSON string can hold this: its quotes would have a backslash.
-    if start.starts_with('{') && start.contains("\"seq_ins\"") {
-        return Ok(Format::Episodes);
-    }
-    if looks_like_conll(text) {
-        return Ok(Format::Conll);
-    }
-    Err(Place::new(path, At::File).error(Problem::UnknownFormat))
+    let found = json_format(start).or_else(|| yaml_format(start)).or_else(|| line_format(start));
+    found.ok_or_else(|| Place::new(path, At::File).error(Problem::UnknownFormat))
 }
 
-/// Whether one of the first lines ends in a tag.
-fn looks_like_conll(text: &str) -> bool {
+fn json_format(text: &str) -> Option<Format> {
+    // No JSON string can hold this (its quotes would have a backslash), and it saves parsing the file twice.
+    if text.starts_with('{') && text.contains("\"seq_ins\"") {
+        return Some(Format::Episodes);
+    }
+    let first = text.strip_prefix('[').unwrap_or(text);
+    if !first.trim_start().starts_with('{') {
+        return None;
+    }
+    let first = serde_json::Deserializer::from_str(first).into_iter::<Value>().next()?.ok()?;
+    let has = |key| first.get(key).is_some();
+    if has("tokenized_text") {
+        Some(Format::Gliner)
+    } else if has("data") || has("annotations") || has("completions") {
+        Some(Format::LabelStudio)
+    } else if has("tokens") && (has("ner_tags") || has("tags")) {
+        Some(Format::Hf)
+    } else if has("text") && (has("spans") || has("tokens")) {
+        Some(Format::Spacy)
+    } else if has("text") && (has("label") || has("labels") || has("entities")) {
+        Some(Format::Doccano)
+    } else {
+        is_snips(&first).then_some(Format::SnipsJson)
+    }
+}
+
+/// Whether the first intent has an utterance in chunks, or the file lists intents.
+fn is_snips(file: &Value) -> bool {
+    let first_value = || file.as_object()?.values().next()?.as_array()?.first();
+    file.get("intents").is_some() || first_value().is_some_and(|value| value.get("data").is_some())
+}
+
+fn yaml_format(text: &str) -> Option<Format> {
+    const LOOK_AT: usize = 1000;
+    let mut lines = text.lines().take(LOOK_AT).map(str::trim_end);
+    lines.find_map(|line| match line {
+        "nlu:" => Some(Format::Rasa),
+        "type: intent" | "utterances:" => Some(Format::SnipsYaml),
+        _ => None,
+    })
+}
+
+fn line_format(text: &str) -> Option<Format> {
     const LOOK_AT: usize = 100;
-    let last_column = |line: &str| {
+    let ends_in_tag = |line: &str| {
         line.split_ascii_whitespace().skip(1).last().is_some_and(conll::looks_like_tag)
     };
-    text.lines().take(LOOK_AT).any(last_column)
+    if text.lines().take(LOOK_AT).any(ends_in_tag) {
+        Some(Format::Conll)
+    } else {
+        text.contains("](").then_some(Format::Inline)
+    }
 }

@@ -10,12 +10,10 @@
 //! a domain is one episode whose support is everything and whose queries are none.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::io::Write;
 use std::path::Path;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
 
 use crate::data::{
     At, Codec, Collector, Format, Place, Problem, ReadOptions, Render, UNNAMED, json,
@@ -25,9 +23,6 @@ use crate::error::{Error, Result};
 use crate::scheme::Scheme;
 
 pub(super) struct Episodes;
-
-/// A file: its domains in file order.
-struct RawFile<'t>(Vec<(String, Vec<RawEpisode<'t>>)>);
 
 #[derive(Deserialize)]
 struct RawEpisode<'t> {
@@ -53,28 +48,6 @@ impl AsRef<str> for RawTag<'_> {
     }
 }
 
-impl<'de: 't, 't> Deserialize<'de> for RawFile<'t> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = RawFile<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("domains, each with its episodes")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawFile<'de>, A::Error> {
-                let mut domains = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    domains.push(entry);
-                }
-                Ok(RawFile(domains))
-            }
-        }
-        deserializer.deserialize_map(InOrder)
-    }
-}
-
 impl Codec for Episodes {
     fn read(&self, text: &str, into: &mut Collector) -> Result<()> {
         read_parts(text, into).map(|_| ())
@@ -96,7 +69,8 @@ struct Sizes {
 
 /// Adds the sentences of all episodes, support before queries, and returns how many they were.
 fn read_parts(text: &str, into: &mut Collector) -> Result<Vec<Sizes>> {
-    let file: RawFile = json::parse(text).map_err(|(at, problem)| into.error(at, problem))?;
+    let file: json::InOrder<Vec<RawEpisode>> =
+        json::parse(text).map_err(|(at, problem)| into.error(at, problem))?;
     let mut sizes = Vec::new();
     for (domain, episodes) in file.0 {
         for (i, RawEpisode { support, query }) in episodes.into_iter().enumerate() {
@@ -330,6 +304,6 @@ mod tests {
     #[test]
     fn a_missing_part_is_refused() {
         assert!(refusal(r#"{"D": [{"support": {}}]}"#).contains("missing field `seq_ins`"));
-        assert!(refusal("[]").contains("expected domains, each with its episodes"));
+        assert!(refusal("[]").contains("expected an object with a key per domain"));
     }
 }

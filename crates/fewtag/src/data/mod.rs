@@ -14,11 +14,23 @@
 mod collect;
 mod conll;
 mod detect;
+mod doccano;
 mod episodes;
+mod gliner;
+mod hf;
+mod inline;
 mod json;
+mod label_studio;
+mod markup;
 mod note;
 mod problem;
+mod rasa;
+mod snips_json;
+mod snips_yaml;
+mod spacy;
+mod text;
 mod write;
+mod yaml;
 
 use std::fmt;
 use std::path::Path;
@@ -28,6 +40,7 @@ use crate::domain::{Domain, Episode, Sentence};
 use crate::error::Result;
 use crate::file;
 use crate::scheme::Scheme;
+use crate::words::WordSplit;
 
 pub use detect::detect;
 pub use episodes::EpisodeWriter;
@@ -46,11 +59,41 @@ pub enum Format {
     Conll,
     /// The official episode JSON of the paper's authors.
     Episodes,
+    /// JSON Lines with `tokens` and `ner_tags`, as Hugging Face datasets are exported.
+    Hf,
+    /// spaCy's and Prodigy's JSON Lines with `text` and `spans`.
+    Spacy,
+    /// doccano's JSON Lines with `text` and `label`.
+    Doccano,
+    /// Label Studio's JSON export.
+    LabelStudio,
+    /// GLiNER's JSON with `tokenized_text` and `ner`.
+    Gliner,
+    /// Rasa's NLU YAML: `[Nina](artist)`.
+    Rasa,
+    /// Snips' JSON, a sentence in chunks.
+    SnipsJson,
+    /// Snips' YAML: `[artist:type](Nina)`.
+    SnipsYaml,
+    /// A sentence a line, for people at a terminal: `play [nina simone](artist)`.
+    Inline,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 2] = [Self::Conll, Self::Episodes];
+    pub const ALL: [Self; 11] = [
+        Self::Conll,
+        Self::Episodes,
+        Self::Hf,
+        Self::Spacy,
+        Self::Doccano,
+        Self::LabelStudio,
+        Self::Gliner,
+        Self::Rasa,
+        Self::SnipsJson,
+        Self::SnipsYaml,
+        Self::Inline,
+    ];
 
     /// The name as it is written on the command line.
     #[must_use]
@@ -58,7 +101,34 @@ impl Format {
         match self {
             Self::Conll => "conll",
             Self::Episodes => "episodes",
+            Self::Hf => "hf",
+            Self::Spacy => "spacy",
+            Self::Doccano => "doccano",
+            Self::LabelStudio => "labelstudio",
+            Self::Gliner => "gliner",
+            Self::Rasa => "rasa",
+            Self::SnipsJson => "snips",
+            Self::SnipsYaml => "snips-yaml",
+            Self::Inline => "inline",
         }
+    }
+
+    /// Whether a file of this format says where words begin and end.
+    #[must_use]
+    pub fn keeps_words(self) -> bool {
+        matches!(self, Self::Conll | Self::Episodes | Self::Hf | Self::Gliner | Self::Spacy)
+    }
+
+    /// Whether a file of this format holds the running text, with its white space.
+    #[must_use]
+    pub fn keeps_text(self) -> bool {
+        matches!(self, Self::Spacy | Self::Doccano | Self::LabelStudio | Self::SnipsJson)
+    }
+
+    /// Whether a file of this format holds a tag per word, and so also tags that continue nothing.
+    #[must_use]
+    pub fn keeps_tags(self) -> bool {
+        matches!(self, Self::Conll | Self::Episodes | Self::Hf)
     }
 
     /// All names, separated by commas.
@@ -70,13 +140,22 @@ impl Format {
     /// Whether a file of this format always names its domains.
     #[must_use]
     pub fn gathers_by_domain(self) -> bool {
-        matches!(self, Self::Episodes)
+        matches!(self, Self::Episodes | Self::Rasa | Self::SnipsJson | Self::SnipsYaml)
     }
 
     fn codec(self) -> &'static dyn Codec {
         match self {
             Self::Conll => &conll::Conll,
             Self::Episodes => &episodes::Episodes,
+            Self::Hf => &hf::Hf,
+            Self::Spacy => &spacy::Spacy,
+            Self::Doccano => &doccano::Doccano,
+            Self::LabelStudio => &label_studio::LabelStudio,
+            Self::Gliner => &gliner::Gliner,
+            Self::Rasa => &rasa::Rasa,
+            Self::SnipsJson => &snips_json::SnipsJson,
+            Self::SnipsYaml => &snips_yaml::SnipsYaml,
+            Self::Inline => &inline::Inline,
         }
     }
 }
@@ -94,16 +173,6 @@ impl FromStr for Format {
         let found = Self::ALL.into_iter().find(|format| format.name() == text);
         found.ok_or_else(|| format!("`{text}` is no data format ({})", Self::names()))
     }
-}
-
-/// How running text becomes words, in formats that mark characters and not words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum WordSplit {
-    /// At the word boundaries of Unicode; punctuation stands alone.
-    #[default]
-    Unicode,
-    /// At white space only: restores the words of a file we wrote from words.
-    Blank,
 }
 
 /// How to read a file. The default finds out what it can and repairs nothing.

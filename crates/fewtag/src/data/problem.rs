@@ -110,10 +110,36 @@ pub enum Problem {
     UnknownTag { tag: String },
     #[error("`{}` is no slot name: it must not be empty or contain blanks (--repair writes `_` for a blank)", Excerpt(.slot))]
     BadSlot { slot: String },
+    #[error(
+        "the label {start}..{end} is no part of a text of {n_chars} characters (offsets count Unicode scalar values)"
+    )]
+    SpanOutside { start: usize, end: usize, n_chars: usize },
+    #[error(
+        "the label on words {start}..{end} is no part of a sentence of {n_words} words (--repair leaves it out)"
+    )]
+    TokenSpanOutside { start: usize, end: usize, n_words: usize },
+    #[error("the label `{}` covers no word (--repair leaves it out)", Excerpt(.text))]
+    SpanWithoutWord { text: String },
+    #[error("the label `{}` cuts the word `{}` (--repair takes the whole word)", Excerpt(.text), Excerpt(.word))]
+    SpanCutsWord { text: String, word: String },
+    #[error("the label `{slot}` on `{}` overlaps another (--repair leaves it out)", Excerpt(.text))]
+    SpanOverlaps { text: String, slot: String },
+    #[error("the label {start}..{end} says `{}` but the text there is `{}` (offsets count Unicode scalar values)", Excerpt(.said), Excerpt(.found))]
+    SpanDisagrees { start: usize, end: usize, said: String, found: String },
+    #[error("the tokens do not stand one after the other in the text: {at}")]
+    TokensDisagree { at: String },
+    #[error(
+        "the tags are no text; numbers have names that the file does not hold, so write the names"
+    )]
+    NumericTags,
+    #[error("`{}`: {fault}; write `\\[` for a bracket that marks nothing", Excerpt(.rest))]
+    Markup { rest: String, fault: &'static str },
     #[error("{cause}")]
     Sentence { cause: Box<Error> },
     #[error("not the expected JSON: {cause}")]
     Json { cause: serde_json::Error },
+    #[error("not the expected YAML: {cause}")]
+    Yaml { cause: Box<serde_saphyr::Error> },
 }
 
 /// Text shortened for a message: the fault may be a line of 100 MB.

@@ -1,5 +1,6 @@
 //! The library through its public interface.
 
+mod formats;
 mod golden;
 mod golden_crf;
 mod golden_emission;
@@ -7,6 +8,7 @@ mod golden_encoder;
 mod golden_head;
 mod golden_lstm;
 mod golden_tagger;
+mod refusals;
 mod sampling;
 mod scores;
 mod tagger;
