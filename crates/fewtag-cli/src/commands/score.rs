@@ -51,7 +51,10 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
 fn read_episodes(path: &Path) -> anyhow::Result<Vec<(String, Vec<Sentence>)>> {
     if data::detect(path, &file::read(path)?)? == data::Format::Episodes {
         let episodes = data::read_episodes(path)?;
-        return Ok(episodes.into_iter().map(|episode| (episode.domain, episode.queries)).collect());
+        // A plain corpus in this format is one support set without queries.
+        if episodes.iter().any(|episode| !episode.queries.is_empty()) {
+            return Ok(episodes.into_iter().map(|e| (e.domain, e.queries)).collect());
+        }
     }
     let domains = data::read_domains(path, &ReadOptions::default())?;
     Ok(domains.into_iter().map(|domain| (domain.name, domain.sentences)).collect())

@@ -1,7 +1,10 @@
 //! `fewtag score`: the tables it prints, and what it refuses.
 
 use std::fs;
+use std::path::Path;
 
+use fewtag::data::{self, ReadOptions};
+use fewtag::scheme::Scheme;
 use serde_json::Value;
 
 use crate::{example, failure, success};
@@ -83,6 +86,28 @@ fn the_queries_of_episodes_are_judged_episode_by_episode() {
     let args = ["score", &path("gold.json"), &path("gold.json"), "--format", "json"];
     let scores: Value = serde_json::from_str(&success(&args)).unwrap();
     assert_eq!(scores["scores"][0]["f1"], 100.0);
+}
+
+#[test]
+fn every_data_format_is_judged_alike() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = [example("weather.conll"), example("weather_predicted.conll")];
+    let slots = |gold: &str, predicted: &str| {
+        let args = ["score", gold, predicted, "--table", "slots", "--format", "csv"];
+        success(&args).replace("gold,", "weather,")
+    };
+    let expected = slots(&files[0], &files[1]);
+    for format in data::Format::ALL {
+        let converted = ["gold", "predicted"].map(|name| directory.path().join(name));
+        for (from, to) in files.iter().zip(&converted) {
+            let domains = data::read_domains(Path::new(from), &ReadOptions::default()).unwrap();
+            let mut bytes = Vec::new();
+            data::write(format, Scheme::Iob2, &domains, &mut bytes).unwrap();
+            fs::write(to, bytes).unwrap();
+        }
+        let [gold, predicted] = converted.each_ref().map(|path| path.to_str().unwrap());
+        assert_eq!(slots(gold, predicted), expected, "{format}");
+    }
 }
 
 #[test]
