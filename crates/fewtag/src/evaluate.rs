@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use crate::adapted::Tagged;
 use crate::domain::{Episode, Sentence};
 use crate::error::{Error, Result};
-use crate::eval::{DomainScores, EpisodeScore, Judged, Report};
+use crate::eval::{EpisodeScore, Judged, Report};
 use crate::tagger::Tagger;
 
 /// What a tagger made of some episodes.
@@ -44,15 +44,11 @@ pub fn evaluate(
     let judged: Vec<(EpisodeScore, Vec<Tagged>)> =
         episodes.par_iter().enumerate().map(answer).collect::<Result<_>>()?;
     let (scores, answers): (Vec<_>, Vec<_>) = judged.into_iter().unzip();
-    let mut domains: Vec<DomainScores> = Vec::new();
-    for (Episode { domain: name, .. }, score) in episodes.iter().zip(scores) {
-        if let Some(domain) = domains.iter_mut().find(|domain| domain.name == *name) {
-            domain.episodes.push(score);
-        } else {
-            domains.push(DomainScores { name: name.clone(), episodes: vec![score] });
-        }
+    let mut report = Report::default();
+    for (episode, score) in episodes.iter().zip(scores) {
+        report.add(&episode.domain, score);
     }
-    Ok(Evaluation { report: Report { domains }, answers })
+    Ok(Evaluation { report, answers })
 }
 
 fn tag_queries(tagger: &Tagger, episode: &Episode) -> Result<Vec<Tagged>> {

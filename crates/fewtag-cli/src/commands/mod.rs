@@ -2,6 +2,7 @@
 
 mod completions;
 mod encoder;
+mod evaluate;
 mod sample;
 mod score;
 mod values;
@@ -13,6 +14,7 @@ use std::io::Write;
 pub(crate) enum Command {
     Completions(completions::Args),
     Encoder(encoder::Args),
+    Evaluate(evaluate::Args),
     Sample(sample::Args),
     Score(score::Args),
 }
@@ -22,6 +24,7 @@ pub(crate) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<()>
     match command {
         Command::Completions(args) => completions::run(args, out),
         Command::Encoder(args) => encoder::run(args, out),
+        Command::Evaluate(args) => evaluate::run(args, out),
         Command::Sample(args) => sample::run(args, out),
         Command::Score(args) => score::run(args, out),
     }

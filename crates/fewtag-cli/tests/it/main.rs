@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 mod encoder;
+mod evaluate;
 mod sample;
 mod score;
 

@@ -1,5 +1,7 @@
 //! The tagger through its public calls, over the tiny encoder.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
 use std::path::{Path, PathBuf};
 
 use fewtag::emission::{ScorerKind, Similarity};

@@ -1,0 +1,232 @@
+//! `fewtag evaluate`: a model judged on episodes.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use fewtag::data::{self, EpisodeWriter, Writer};
+use fewtag::eval::{Cell, EpisodeScore, Format, Report, Summary, Table, table};
+use fewtag::evaluate::{Evaluation, evaluate};
+use fewtag::{Episode, Error, ModelSettings, Sentence, Tagged, Tagger, Token, file, model};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use super::values;
+use crate::sha256;
+
+/// Score a model on episodes it was not trained on
+///
+/// For each episode the model sees the support sentences, tags the queries and is judged on them. Prints the tables
+/// of `fewtag score` (docs/scores.md). The result depends neither on the number of cores nor on the other episodes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  fewtag evaluate runs/music episodes.json --table scores --results scores.json
+  fewtag evaluate encoders/minilm-l6 episodes.json --untrained --set context=separate --set scorer=prototype")]
+pub(crate) struct Args {
+    /// Model directory written by `fewtag train`
+    model: PathBuf,
+    /// Episode files (docs/episodes.md)
+    #[arg(required = true)]
+    episodes: Vec<PathBuf>,
+    /// The same model trained with another seed; scores are then averaged over all; may be repeated
+    #[arg(long, value_name = "MODEL")]
+    also: Vec<PathBuf>,
+    /// MODEL is an encoder directory: judge a model that was never trained
+    #[arg(long)]
+    untrained: bool,
+    /// Change a setting of the model, such as `context=separate`; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Judge only the first N episodes of each file
+    #[arg(long, value_name = "N", value_parser = values::at_least_one())]
+    first: Option<usize>,
+    /// Write the queries with their predicted tags to this file
+    #[arg(long, value_name = "FILE", conflicts_with = "also")]
+    predictions: Option<PathBuf>,
+    /// The data format of the predictions (docs/data.md)
+    #[arg(long, value_name = "FORMAT", default_value_t = data::Format::Conll)]
+    predictions_format: data::Format,
+    /// Write all scores as JSON to this file, with the model, its settings and the checksums of the data
+    #[arg(long, value_name = "FILE")]
+    results: Option<PathBuf>,
+    /// How to print the tables
+    #[arg(long, value_parser = values::table_format(), default_value = Format::Text.name())]
+    format: Format,
+    /// Print only this table; may be repeated
+    #[arg(long = "table", value_name = "TABLE", value_parser = ["scores", "slots", "bi-grams", "seeds"])]
+    tables: Vec<String>,
+}
+
+/// Runs the command, writing the tables to `out`.
+pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
+    let episodes = read_episodes(args)?;
+    let mut evaluations = Vec::new();
+    for path in [&args.model].into_iter().chain(&args.also) {
+        let tagger = load(path, args)?;
+        let bar = progress_bar(episodes.len());
+        evaluations.push((tagger.settings().clone(), evaluate(&tagger, &episodes, || bar.inc(1))?));
+        bar.finish_and_clear();
+    }
+    let (settings, Evaluation { report, answers }) = &evaluations[0];
+    if let Some(path) = &args.predictions {
+        write_predictions(path, args.predictions_format, &episodes, answers)?;
+    }
+    let reports: Vec<&Report> = evaluations.iter().map(|(_, one)| &one.report).collect();
+    let mut tables = report.tables().to_vec();
+    if reports.len() > 1 {
+        tables.push(seeds(&reports));
+    }
+    if let Some(path) = &args.results {
+        let text = format!("{:#}\n", results(args, settings, &tables)?);
+        file::write_atomically(path, text.as_bytes())?;
+    }
+    tables.retain(|table| {
+        args.tables.is_empty() || args.tables.iter().any(|title| title == table.title())
+    });
+    out.write_all(table::render(&tables, args.format).as_bytes())?;
+    Ok(())
+}
+
+fn read_episodes(args: &Args) -> anyhow::Result<Vec<Episode>> {
+    let mut episodes = Vec::new();
+    for path in &args.episodes {
+        let of_file = data::read_episodes(path)?;
+        ensure!(!of_file.is_empty(), "`{}` holds no episode", path.display());
+        episodes.extend(of_file.into_iter().take(args.first.unwrap_or(usize::MAX)));
+    }
+    Ok(episodes)
+}
+
+fn load(path: &Path, args: &Args) -> anyhow::Result<Tagger> {
+    let tagger = if args.untrained {
+        model::from_encoder(path, ModelSettings::default(), 0)
+    } else {
+        model::load(path)
+    };
+    let tagger = tagger.with_context(|| format!("cannot use the model `{}`", path.display()))?;
+    let settings = changed(tagger.settings(), &args.set)?;
+    let mut tagger = tagger.with_settings(settings)?;
+    if args.untrained {
+        tagger.head_mut().scale = tagger.settings().scale;
+    }
+    Ok(tagger)
+}
+
+/// The settings with `KEY=VALUE` changes; a value is TOML, or else a bare word.
+fn changed(settings: &ModelSettings, changes: &[String]) -> anyhow::Result<ModelSettings> {
+    let mut table = toml::Table::try_from(settings)?;
+    for change in changes {
+        let (key, value) =
+            change.split_once('=').with_context(|| format!("`{change}` is not KEY=VALUE"))?;
+        let parsed = toml::from_str::<toml::Table>(&format!("value = {value}"));
+        let value = match parsed {
+            Ok(mut parsed) => parsed.remove("value").expect("it was just written"),
+            Err(_) => value.into(),
+        };
+        table.insert(key.to_owned(), value);
+    }
+    table.try_into().with_context(|| format!("cannot apply {changes:?}"))
+}
+
+/// A bar on standard error, drawn only if that is a terminal.
+fn progress_bar(n_episodes: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} episodes, {eta} left")
+        .expect("the template is well-formed");
+    ProgressBar::new(n_episodes as u64).with_style(style)
+}
+
+/// The queries in their order with the tags that they were given.
+fn write_predictions(
+    path: &Path,
+    format: data::Format,
+    episodes: &[Episode],
+    answers: &[Vec<Tagged>],
+) -> fewtag::Result<()> {
+    file::write_atomically_with(path, |file| {
+        let mut out = std::io::BufWriter::new(file);
+        let predicted =
+            episodes.iter().zip(answers).map(|(episode, answers)| predicted(episode, answers));
+        if format == data::Format::Episodes {
+            let mut writer = EpisodeWriter::new(&mut out);
+            for episode in predicted {
+                writer.episode(&episode?)?;
+            }
+            writer.finish()?;
+        } else {
+            let mut writer = Writer::new(format, &mut out);
+            for episode in predicted {
+                for sentence in &episode?.queries {
+                    writer.sentence(sentence)?;
+                }
+            }
+            writer.finish()?;
+        }
+        out.flush().map_err(Error::Write)
+    })
+}
+
+/// The episode with the predicted tags in the place of the gold ones.
+fn predicted(episode: &Episode, answers: &[Tagged]) -> fewtag::Result<Episode> {
+    let retag = |(query, answer): (&Sentence, &Tagged)| {
+        let pairs = query.words().zip(&answer.tags);
+        Sentence::new(
+            pairs.map(|(word, tag)| Token { word: word.into(), tag: tag.clone() }).collect(),
+        )
+    };
+    let queries = episode.queries.iter().zip(answers).map(retag).collect::<fewtag::Result<_>>()?;
+    Ok(Episode { queries, ..episode.clone() })
+}
+
+/// Mean and deviation over the models, domain by domain; then of the averages over domains.
+fn seeds(reports: &[&Report]) -> Table {
+    let mut table = Table::new(
+        "seeds",
+        ["domain", "models", "f1", "f1 sd", "sentence-macro f1", "sentence-macro sd"],
+    );
+    let means = |number: fn(&EpisodeScore) -> f64| {
+        let of_report = |report: &&Report| {
+            report.domains.iter().map(|domain| domain.over_episodes(number).mean).collect()
+        };
+        reports.iter().map(of_report).collect::<Vec<Vec<f64>>>()
+    };
+    let scores = [means(EpisodeScore::f1), means(EpisodeScore::sentence_macro_f1)];
+    let mut row = |name: &str, pick: &dyn Fn(&Vec<f64>) -> f64| {
+        let numbers = scores.iter().flat_map(|of_models| {
+            let Summary { mean, sd, .. } = Summary::of(of_models.iter().map(pick));
+            [mean, sd].map(|score| Cell::from(100.0 * score))
+        });
+        table.push([name.into(), reports.len().into()].into_iter().chain(numbers));
+    };
+    let domains = &reports[0].domains;
+    for (d, domain) in domains.iter().enumerate() {
+        row(&domain.name, &|means| means[d]);
+    }
+    if domains.len() > 1 {
+        row("(average)", &|means| means.iter().sum::<f64>() / means.len() as f64);
+    }
+    table
+}
+
+/// The scores with all that decides them.
+fn results(args: &Args, settings: &ModelSettings, tables: &[Table]) -> anyhow::Result<Value> {
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let named = |path: &PathBuf, file: &Path| -> anyhow::Result<Value> {
+        Ok(json!({"name": name(path), "sha256": sha256::of_file(file)?}))
+    };
+    let models = [&args.model].into_iter().chain(&args.also);
+    let models = models.map(|dir| named(dir, &dir.join("model.safetensors")));
+    let data = args.episodes.iter().map(|path| named(path, path));
+    let mut results = json!({
+        "fewtag": env!("CARGO_PKG_VERSION"),
+        "models": models.collect::<anyhow::Result<Vec<_>>>()?,
+        "trained": !args.untrained,
+        "settings": settings,
+        "data": data.collect::<anyhow::Result<Vec<_>>>()?,
+        "first": args.first,
+    });
+    let scores: Value = serde_json::from_str(&table::render(tables, Format::Json))?;
+    if let (Some(results), Value::Object(scores)) = (results.as_object_mut(), scores) {
+        results.extend(scores);
+    }
+    Ok(results)
+}
