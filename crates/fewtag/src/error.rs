@@ -176,4 +176,30 @@ pub enum Error {
     /// A weight that is not a number.
     #[error("tensor `{tensor}` of `{path}` holds a value that is not finite: the file is damaged")]
     NonFiniteWeight { path: PathBuf, tensor: String },
+    /// A training configuration that is no TOML or has an unknown field.
+    #[error("the training configuration cannot be read")]
+    ConfigSyntax { source: Box<toml::de::Error> },
+    /// A setting out of range.
+    #[error("the setting `{field}` must be {wanted}")]
+    Config { field: &'static str, wanted: &'static str },
+    /// Episode files beside files of other formats.
+    #[error("training takes either episode files or domains to draw episodes from, not both")]
+    MixedSources,
+    /// Episodes without a query to learn from.
+    #[error("there is no query to learn from ({skipped} have a tag that their support lacks)")]
+    NoQueries { skipped: usize },
+    /// A checkpoint file that is damaged or of another version.
+    #[error("the checkpoint file `{path}` is damaged")]
+    BadCheckpoint { path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
+    /// A checkpoint that was written with other settings.
+    #[error(
+        "the checkpoint `{path}` belongs to a run with other settings; resume with those, or train into another directory"
+    )]
+    OtherRun { path: PathBuf },
+    /// Training whose numbers left all bounds.
+    #[error(
+        "training diverged at update {update}: loss {loss}, gradient norm {gradient_norm}, λ {scale}; \
+         try a lower `optimizer.encoder_rate` or a smaller initial λ"
+    )]
+    Diverged { update: u64, loss: f64, gradient_norm: f64, scale: f32 },
 }

@@ -6,6 +6,7 @@
 
 pub mod adapted;
 pub mod baselines;
+pub mod config;
 pub mod crf;
 pub mod data;
 pub mod domain;
@@ -26,6 +27,7 @@ pub mod scheme;
 pub mod settings;
 pub mod tag;
 pub mod tagger;
+pub mod train;
 pub mod transition;
 pub mod words;
 

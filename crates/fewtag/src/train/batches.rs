@@ -1,0 +1,414 @@
+//! Which queries an update learns from.
+//!
+//! ```text
+//! episode files   an epoch is one pass over all queries in a new order, cut into batches
+//! domains         every update draws a new episode: a domain (probability ∝ sizeˢ), a number of shots, a
+//!                 support set by Algorithm 1, and as many queries as the batch has
+//! ```
+//!
+//! The batch of an update is a function of the seed and the update's number alone, so a resumed run needs no
+//! state of a generator. A query with a tag that its support lacks cannot be learnt from: it is left out and
+//! counted.
+
+use super::source::Read;
+use crate::config::{Batching, Data};
+
+use crate::domain::{Domain, Episode, Sentence, SupportSet, Token};
+use crate::error::{Error, Result};
+use crate::random::Random;
+use crate::sampler::{self, Sampler};
+use crate::tag::{Slot, Tag};
+
+/// What one update learns from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    /// Support sets with the queries that are judged with them; at least one query in total.
+    pub episodes: Vec<Episode>,
+    /// Whether label names may be used.
+    pub names: bool,
+    /// Queries left out because their support lacks one of their tags.
+    pub n_skipped: usize,
+}
+
+/// Where batches come from.
+#[derive(Debug)]
+pub struct Batches {
+    source: Source,
+    settings: Data,
+    /// Queries per batch.
+    size: usize,
+    random: Random,
+}
+
+#[derive(Debug)]
+enum Source {
+    Episodes(Epochs),
+    Domains(Mixture),
+}
+
+impl Batches {
+    /// Takes what [`read`] found.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoQueries`] if no query can be learnt from.
+    pub fn new(read: Read, settings: &Data, size: usize, seed: u64) -> Result<Self> {
+        let source = match read {
+            Read::Episodes(episodes) => {
+                Source::Episodes(Epochs::new(episodes, settings.batches, size)?)
+            }
+            Read::Domains(domains) => Source::Domains(Mixture::new(domains, settings.smoothing)?),
+        };
+        let settings = settings.clone();
+        Ok(Self { source, settings, size, random: Random::new(seed).named("batches") })
+    }
+
+    /// The number of updates in one pass over the episodes; `None` if episodes are drawn without end.
+    pub fn epoch(&self) -> Option<u64> {
+        match &self.source {
+            Source::Episodes(epochs) => Some(epochs.n_batches as u64),
+            Source::Domains(_) => None,
+        }
+    }
+
+    /// The batch of an update, counted from 0.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooFewSentences`] if a domain is too small for an episode.
+    pub fn at(&mut self, update: u64) -> Result<Batch> {
+        let mut random = self.random.stream(update);
+        let mut batch = match &mut self.source {
+            Source::Episodes(epochs) => epochs.at(update, &self.random.named("epochs")),
+            Source::Domains(mixture) => mixture.draw(&self.settings, self.size, &mut random)?,
+        };
+        if random.unit() < self.settings.lower_case {
+            batch.episodes = batch.episodes.into_iter().map(lower_cased).collect();
+        }
+        batch.names = random.unit() >= self.settings.drop_names;
+        Ok(batch)
+    }
+}
+
+/// An episode and one of its queries.
+type Query = (usize, usize);
+
+/// Episodes from files, passed over again and again.
+#[derive(Debug)]
+struct Epochs {
+    episodes: Vec<Episode>,
+    /// Queries that can be learnt from.
+    queries: Vec<Query>,
+    n_skipped: usize,
+    batching: Batching,
+    size: usize,
+    n_batches: usize,
+    /// The batches of one epoch, kept until the next one is asked for.
+    order: Option<(u64, Vec<Vec<Query>>)>,
+}
+
+impl Epochs {
+    fn new(episodes: Vec<Episode>, batching: Batching, size: usize) -> Result<Self> {
+        let mut queries = Vec::new();
+        let mut n_skipped = 0;
+        for (e, episode) in episodes.iter().enumerate() {
+            for (q, query) in episode.queries.iter().enumerate() {
+                if explained(&episode.support, query) {
+                    queries.push((e, q));
+                } else {
+                    n_skipped += 1;
+                }
+            }
+        }
+        if queries.is_empty() {
+            return Err(Error::NoQueries { skipped: n_skipped });
+        }
+        let mut epochs =
+            Self { episodes, queries, n_skipped, batching, size, n_batches: 0, order: None };
+        epochs.n_batches = epochs.cut(&mut Random::new(0)).len();
+        Ok(epochs)
+    }
+
+    fn at(&mut self, update: u64, random: &Random) -> Batch {
+        let (epoch, within) =
+            (update / self.n_batches as u64, (update % self.n_batches as u64) as usize);
+        if self.order.as_ref().is_none_or(|(have, _)| *have != epoch) {
+            self.order = Some((epoch, self.cut(&mut random.stream(epoch))));
+        }
+        let (_, order) = self.order.as_ref().expect("the order was just made");
+        let episode = |queries: &[Query]| {
+            let Episode { domain, support, queries: all } = &self.episodes[queries[0].0];
+            Episode {
+                domain: domain.clone(),
+                support: support.clone(),
+                queries: queries.iter().map(|&(_, q)| all[q].clone()).collect(),
+            }
+        };
+        let episodes = order[within].chunk_by(|a, b| a.0 == b.0).map(episode).collect();
+        // What an epoch leaves out is reported once, with its first batch.
+        let n_skipped = if within == 0 { self.n_skipped } else { 0 };
+        Batch { episodes, names: true, n_skipped }
+    }
+
+    /// Shuffles the queries and cuts them into batches.
+    fn cut(&self, random: &mut Random) -> Vec<Vec<Query>> {
+        let mut queries = self.queries.clone();
+        random.shuffle(&mut queries);
+        let mut batches: Vec<Vec<_>> = match self.batching {
+            Batching::Mixed => queries.chunks(self.size).map(<[_]>::to_vec).collect(),
+            Batching::Episode => {
+                queries.sort_by_key(|query| query.0); // Stable: the order within an episode stays random.
+                let episodes = queries.chunk_by(|a, b| a.0 == b.0);
+                episodes.flat_map(|all| all.chunks(self.size)).map(<[_]>::to_vec).collect()
+            }
+        };
+        random.shuffle(&mut batches);
+        for batch in &mut batches {
+            batch.sort_unstable(); // Queries of one episode stand together and share its support.
+        }
+        batches
+    }
+}
+
+/// Domains from which every update draws its own episode.
+#[derive(Debug)]
+struct Mixture {
+    samplers: Vec<Sampler>,
+    /// The summed probabilities of the domains up to each one; the last is 1 but for rounding.
+    cumulative: Vec<f64>,
+}
+
+impl Mixture {
+    fn new(domains: Vec<Domain>, smoothing: f64) -> Result<Self> {
+        let samplers = domains
+            .into_iter()
+            .map(|domain| Sampler::new(domain, sampler::MIN_SENTENCES))
+            .collect::<Result<Vec<_>>>()?;
+        let weight = |sampler: &Sampler| (sampler.domain().sentences.len() as f64).powf(smoothing);
+        let total: f64 = samplers.iter().map(weight).sum();
+        let mut sum = 0.0;
+        let cumulative = samplers
+            .iter()
+            .map(|sampler| {
+                sum += weight(sampler) / total;
+                sum
+            })
+            .collect();
+        Ok(Self { samplers, cumulative })
+    }
+
+    fn draw(&self, settings: &Data, size: usize, random: &mut Random) -> Result<Batch> {
+        let (n_episodes, n_queries) = match settings.batches {
+            Batching::Episode => (1, size),
+            Batching::Mixed => (size, 1),
+        };
+        let mut batch = Batch { episodes: Vec::new(), names: true, n_skipped: 0 };
+        for _ in 0..n_episodes {
+            // A drawn support set has every tag that its domain's sampler may draw, so no query is left out.
+            batch.episodes.push(self.episode(settings, n_queries, random)?);
+        }
+        Ok(batch)
+    }
+
+    fn episode(&self, settings: &Data, queries: usize, random: &mut Random) -> Result<Episode> {
+        let at = random.unit();
+        let sampler =
+            self.cumulative.iter().position(|sum| at < *sum).unwrap_or(self.cumulative.len() - 1);
+        let sampler = &self.samplers[sampler];
+        let mut shots = settings.shots[random.below(settings.shots.len())];
+        loop {
+            let drawn = sampler::Settings { shots, queries, ..sampler::Settings::default() };
+            let episode = match sampler.episode(&drawn, random) {
+                // A small domain may have enough sentences for fewer shots.
+                Err(Error::TooFewSentences { .. }) if shots > 1 => {
+                    shots = shots.div_ceil(2);
+                    continue;
+                }
+                other => other?,
+            };
+            let episode = match settings.max_slots {
+                0 => episode,
+                max => with_slots(episode, max, random)?,
+            };
+            let fits = settings.max_support == 0
+                || episode.support.sentences().len() <= settings.max_support;
+            if fits || shots == 1 {
+                return Ok(episode);
+            }
+            shots = shots.div_ceil(2);
+        }
+    }
+}
+
+/// Keeps at most `max` slots, chosen at random; the words of the others become `O`, and support sentences
+/// that then teach nothing go.
+fn with_slots(episode: Episode, max: usize, random: &mut Random) -> Result<Episode> {
+    let mut slots: Vec<Slot> = episode.support.tag_set().slots().into_iter().cloned().collect();
+    if slots.len() <= max {
+        return Ok(episode);
+    }
+    random.shuffle(&mut slots);
+    slots.truncate(max);
+    let plain = |token: &Token| {
+        let kept = token.tag.slot().is_some_and(|slot| slots.contains(slot));
+        Token { word: token.word.clone(), tag: if kept { token.tag.clone() } else { Tag::O } }
+    };
+    let relabelled =
+        |sentence: &Sentence| Sentence::new(sentence.tokens().iter().map(plain).collect());
+    let mut support =
+        episode.support.sentences().iter().map(relabelled).collect::<Result<Vec<_>>>()?;
+    support.retain(|sentence| sentence.tags().any(|tag| *tag != Tag::O));
+    Ok(Episode {
+        domain: episode.domain,
+        support: SupportSet::new(support)?,
+        queries: episode.queries.iter().map(relabelled).collect::<Result<_>>()?,
+    })
+}
+
+fn lower_cased(episode: Episode) -> Episode {
+    let lower = |token: &Token| Token { word: token.word.to_lowercase(), tag: token.tag.clone() };
+    let sentence = |sentence: &Sentence| {
+        Sentence::new(sentence.tokens().iter().map(lower).collect())
+            .expect("no word becomes empty in lower case")
+    };
+    let support = episode.support.sentences().iter().map(sentence).collect();
+    Episode {
+        domain: episode.domain,
+        support: SupportSet::new(support).expect("the tags stay"),
+        queries: episode.queries.iter().map(sentence).collect(),
+    }
+}
+
+/// Whether every tag of the query, `O` included, has a word in the support.
+fn explained(support: &SupportSet, query: &Sentence) -> bool {
+    let mut worn = support.sentences().iter().flat_map(Sentence::tags);
+    let has_o = worn.any(|tag| *tag == Tag::O);
+    let has = |tag: &Tag| (*tag != Tag::O || has_o) && support.tag_set().index_of(tag).is_some();
+    query.tags().all(has)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn sentence(text: &str) -> Sentence {
+        let token = |pair: &str| {
+            let (word, tag) = pair.split_once('/').unwrap_or((pair, "O"));
+            Token { word: word.into(), tag: tag.parse().unwrap() }
+        };
+        Sentence::new(text.split(' ').map(token).collect()).unwrap()
+    }
+
+    fn episodes() -> Read {
+        let episode = |name: &str, n_queries: usize| Episode {
+            domain: name.into(),
+            support: SupportSet::new(vec![sentence("In Paris/B-city")]).unwrap(),
+            queries: (0..n_queries).map(|q| sentence(&format!("{name}{q}/B-city"))).collect(),
+        };
+        let mut last = episode("c", 2);
+        last.queries.push(sentence("jazz/B-genre"));
+        Read::Episodes(vec![episode("a", 5), episode("b", 3), last])
+    }
+
+    fn domains() -> Read {
+        let domain = |name: &str, n: usize| Domain {
+            name: name.into(),
+            sentences: (0..n)
+                .map(|s| sentence(&format!("X{s} Paris/B-city at/B-time noon/I-time play/B-verb")))
+                .collect(),
+        };
+        Read::Domains(vec![domain("small", 16), domain("large", 400)])
+    }
+
+    fn batches(read: Read, settings: Data) -> Batches {
+        Batches::new(read, &settings, 2, 7).unwrap()
+    }
+
+    fn words(batch: &Batch) -> Vec<String> {
+        let queries = batch.episodes.iter().flat_map(|episode| &episode.queries);
+        queries.flat_map(|query| query.words().map(str::to_owned)).collect()
+    }
+
+    #[test]
+    fn an_epoch_passes_over_every_usable_query_once() {
+        for (batching, n_batches) in [(Batching::Episode, 3 + 2 + 1), (Batching::Mixed, 5)] {
+            let mut batches = batches(episodes(), Data { batches: batching, ..Data::default() });
+            assert_eq!(batches.epoch(), Some(n_batches));
+            for epoch in 0..2 {
+                let all: Vec<Batch> = (epoch * n_batches..(epoch + 1) * n_batches)
+                    .map(|update| batches.at(update).unwrap())
+                    .collect();
+                let seen: Vec<String> = all.iter().flat_map(words).collect();
+                assert_eq!(seen.len(), 10);
+                assert_eq!(seen.into_iter().collect::<BTreeSet<_>>().len(), 10);
+                assert_eq!(all.iter().map(|batch| batch.n_skipped).sum::<usize>(), 1);
+                let single = all.iter().all(|batch| batch.episodes.len() == 1);
+                assert!(single || batching == Batching::Mixed);
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_depends_on_seed_and_update_only() {
+        for read in [episodes(), domains()] {
+            let mut forwards = batches(read.clone(), Data::default());
+            let mut backwards = batches(read.clone(), Data::default());
+            let all: Vec<Batch> = (0..20).map(|update| forwards.at(update).unwrap()).collect();
+            for update in (0..20).rev() {
+                assert_eq!(backwards.at(update).unwrap(), all[update as usize]);
+            }
+            let mut other = Batches::new(read, &Data::default(), 2, 8).unwrap();
+            assert!((0..20).any(|update| other.at(update).unwrap() != all[update as usize]));
+        }
+    }
+
+    #[test]
+    fn without_a_usable_query_there_is_nothing_to_learn() {
+        let Read::Episodes(mut all) = episodes() else { unreachable!() };
+        all.truncate(1);
+        all[0].queries = vec![sentence("jazz/B-genre")];
+        let error = Batches::new(Read::Episodes(all), &Data::default(), 2, 7).unwrap_err();
+        assert!(matches!(error, Error::NoQueries { skipped: 1 }), "{error}");
+    }
+
+    #[test]
+    fn smoothing_makes_small_domains_more_frequent() {
+        let share = |smoothing| {
+            let mut batches = batches(domains(), Data { smoothing, ..Data::default() });
+            let mut small = |update| batches.at(update).unwrap().episodes[0].domain == "small";
+            (0..1000).filter(|update| small(*update)).count() as f64 / 1000.0
+        };
+        // 16 : 400 sentences make 1/26 by size, 4 : 20 = 1/6 by their square roots, 1/2 by domains.
+        for (smoothing, expected) in [(1.0, 1.0 / 26.0), (0.5, 1.0 / 6.0), (0.0, 0.5)] {
+            assert!((share(smoothing) - expected).abs() < 0.05, "{smoothing}");
+        }
+    }
+
+    #[test]
+    fn drawn_episodes_keep_the_limits_on_slots_and_sentences() {
+        let settings = Data { max_slots: 2, shots: vec![9], max_support: 4, ..Data::default() };
+        let mut batches = batches(domains(), settings);
+        for update in 0..50 {
+            let batch = batches.at(update).unwrap();
+            let Episode { support, queries, .. } = &batch.episodes[0];
+            assert_eq!(support.tag_set().slots().len(), 2);
+            assert!(support.sentences().len() <= 4);
+            assert!(queries.iter().all(|query| explained(support, query)));
+        }
+    }
+
+    #[test]
+    fn words_lose_case_and_labels_their_names_as_often_as_told() {
+        let settings = Data { lower_case: 0.5, drop_names: 0.25, ..Data::default() };
+        let mut batches = batches(domains(), settings);
+        let all: Vec<Batch> = (0..1000).map(|update| batches.at(update).unwrap()).collect();
+        let share = |holds: &dyn Fn(&Batch) -> bool| {
+            all.iter().filter(|batch| holds(batch)).count() as f64 / 1000.0
+        };
+        let lower = |batch: &Batch| words(batch).iter().all(|word| word.to_lowercase() == *word);
+        assert!((share(&lower) - 0.5).abs() < 0.06);
+        assert!((share(&|batch| !batch.names) - 0.25).abs() < 0.06);
+    }
+}

@@ -1,0 +1,359 @@
+//! The loss of a batch and its gradient in every weight.
+//!
+//! ```text
+//! sequences ─ encoder ─▶ Q, K, names ─ scorer ─▶ E ─ λ, transitions, CRF ─▶ mean over queries of log Z − s(gold)
+//! ```
+//!
+//! All sequences of a batch run through the encoder together; in separate context a support sentence is read
+//! once for all queries of its episode, and its gradients are summed. Without transitions the same CRF with a
+//! table of zeros is the softmax of every word by itself, summed over the words.
+
+use std::ops::Range;
+
+use super::batches::Batch;
+use crate::domain::{Episode, Sentence};
+use crate::embedder::{self, Sequence};
+use crate::emission::{Members, SupportVectors, VectorGradients};
+use crate::encoder::{Dropout, Gradients, Pieces, optimizer};
+use crate::error::Result;
+use crate::head::Head;
+use crate::matrix::{Matrix, add_scaled};
+use crate::settings::Context;
+use crate::tag::TagSet;
+use crate::tagger::Tagger;
+
+/// The gradient of a batch's loss.
+#[derive(Debug)]
+pub(super) struct ModelGradients {
+    pub encoder: Gradients,
+    pub head: Head,
+}
+
+impl ModelGradients {
+    pub(super) fn zeros(tagger: &Tagger) -> Self {
+        let encoder = Gradients::zeros(tagger.engine().parameters().config());
+        Self { encoder, head: Head::ZERO }
+    }
+
+    /// The global norm.
+    pub(super) fn norm(&self) -> f64 {
+        let head = optimizer::squared_norm(self.head.as_slice());
+        (optimizer::squared_gradient_norm(&self.encoder) + head).sqrt()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.encoder.clear();
+        self.head = Head::ZERO;
+    }
+}
+
+/// How a batch is run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pass {
+    pub dropout: Option<Dropout>,
+    /// Bytes for activations.
+    pub budget: usize,
+}
+
+/// What a batch cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct BatchLoss {
+    /// The mean over the queries.
+    pub loss: f64,
+    /// How many pieces the encoder read.
+    pub n_pieces: usize,
+}
+
+/// Adds the gradient of the batch's mean loss to `gradients`.
+pub(super) fn backward(
+    tagger: &Tagger,
+    batch: &Batch,
+    pass: Pass,
+    gradients: &mut ModelGradients,
+) -> Result<BatchLoss> {
+    let mut sequences = Vec::new();
+    let plans = batch
+        .episodes
+        .iter()
+        .map(|episode| Plan::new(tagger, episode, batch.names, &mut sequences))
+        .collect::<Result<Vec<_>>>()?;
+    let engine = tagger.engine();
+    let (vectors, tape) =
+        embedder::embed_for_training(engine, &sequences, pass.dropout, pass.budget)?;
+    let mut d_vectors: Vec<Matrix> =
+        vectors.iter().map(|v| Matrix::zeros(v.n_rows(), v.n_cols())).collect();
+    let n_queries: usize = batch.episodes.iter().map(|episode| episode.queries.len()).sum();
+    let mut head =
+        HeadPass { tagger, share: 1.0 / n_queries as f32, loss: 0.0, gradient: Head::ZERO };
+    for plan in &plans {
+        for q in 0..plan.queries.len() {
+            plan.add_query(q, &vectors, &mut d_vectors, &mut head);
+        }
+    }
+    add_scaled(gradients.head.as_mut_slice(), 1.0, head.gradient.as_slice());
+    tape.backward(engine, &d_vectors, &mut gradients.encoder)?;
+    let n_pieces = sequences.iter().map(Sequence::n_pieces).sum();
+    Ok(BatchLoss { loss: head.loss, n_pieces })
+}
+
+/// Where the vectors of an episode lie among those of its batch.
+struct Plan<'a> {
+    queries: &'a [Sentence],
+    tags: TagSet,
+    members: Members,
+    /// Separate context: one per support sentence.
+    support: Range<usize>,
+    /// Per query, its one sequence or those with each support sentence.
+    of_query: Vec<Range<usize>>,
+    /// One per tag, or none.
+    names: Range<usize>,
+}
+
+impl<'a> Plan<'a> {
+    /// Appends the sequences of an episode to `sequences`.
+    fn new(
+        tagger: &Tagger,
+        episode: &'a Episode,
+        names: bool,
+        sequences: &mut Vec<Sequence>,
+    ) -> Result<Self> {
+        let frame = tagger.word_pieces();
+        let split = |sentence: &Sentence| frame.split(sentence.words());
+        let support = episode.support.sentences().iter().map(split).collect::<Result<Vec<_>>>()?;
+        let queries = episode.queries.iter().map(split).collect::<Result<Vec<_>>>()?;
+        let mut add = |new: Vec<Sequence>| {
+            let start = sequences.len();
+            sequences.extend(new);
+            start..sequences.len()
+        };
+        let alone = |all: &[Pieces]| all.iter().map(|one| Sequence::alone(one, frame)).collect();
+        let beside = |query: &Pieces| {
+            support.iter().map(|sentence| Sequence::paired(query, sentence, frame)).collect()
+        };
+        let (support, of_query) = match tagger.settings().context {
+            Context::Separate => {
+                let support = add(alone(&support));
+                let each = queries.iter().map(|query| add(vec![Sequence::alone(query, frame)]));
+                (support, each.collect())
+            }
+            Context::Paired => (0..0, queries.iter().map(|query| add(beside(query))).collect()),
+        };
+        let tags = tagger.settings().tag_set(&episode.support);
+        let names = if names && tagger.uses_label_names() {
+            add(tagger.name_sequences(&tags)?)
+        } else {
+            0..0
+        };
+        let members = Members::new(&episode.support, &tags);
+        Ok(Self { queries: &episode.queries, tags, members, support, of_query, names })
+    }
+
+    /// Adds the loss of query `q` to `head` and the gradients of its vectors to `d_vectors`.
+    fn add_query(
+        &self,
+        q: usize,
+        vectors: &[Matrix],
+        d_vectors: &mut [Matrix],
+        head: &mut HeadPass,
+    ) {
+        let query = &self.queries[q];
+        let names = (!self.names.is_empty()).then(|| stacked(&vectors[self.names.clone()]));
+        let own = &vectors[self.of_query[q].clone()];
+        let paired = self.support.is_empty();
+        let (queries, words): (Vec<Matrix>, Vec<Matrix>) = if paired {
+            own.iter().map(|both| both.clone().split_at_row(query.n_words())).unzip()
+        } else {
+            (own.to_vec(), vectors[self.support.clone()].to_vec())
+        };
+        let support =
+            SupportVectors { words: &words, members: &self.members, label_names: names.as_ref() };
+        let d = head.backward(&queries, support, &self.tags, query);
+
+        for (i, d_query) in d.queries.iter().enumerate() {
+            let into = &mut d_vectors[self.of_query[q].start + i];
+            add_scaled(into.values_mut(), 1.0, d_query.values());
+        }
+        for (i, d_words) in d.words.iter().enumerate() {
+            // In paired context the rows of the support stand behind those of the query.
+            let (at, skipped) = if paired {
+                (self.of_query[q].start + i, query.n_words() * d_words.n_cols())
+            } else {
+                (self.support.start + i, 0)
+            };
+            add_scaled(&mut d_vectors[at].values_mut()[skipped..], 1.0, d_words.values());
+        }
+        for (at, d_name) in self.names.clone().zip(d.label_names.iter().flat_map(Matrix::rows)) {
+            add_scaled(d_vectors[at].values_mut(), 1.0, d_name);
+        }
+    }
+}
+
+/// One row each, one below the other.
+fn stacked(rows: &[Matrix]) -> Matrix {
+    let values = rows.iter().flat_map(Matrix::values).copied().collect();
+    Matrix::new(values, rows[0].n_cols())
+}
+
+/// Scorer, λ, transitions and CRF on the queries of a batch, one after the other.
+struct HeadPass<'a> {
+    tagger: &'a Tagger,
+    /// The weight of each query in the mean.
+    share: f32,
+    loss: f64,
+    gradient: Head,
+}
+
+impl HeadPass<'_> {
+    fn backward(
+        &mut self,
+        queries: &[Matrix],
+        support: SupportVectors,
+        tags: &TagSet,
+        gold: &Sentence,
+    ) -> VectorGradients {
+        let settings = self.tagger.settings();
+        let mut scorer = settings.emission_scorer();
+        if support.label_names.is_none() {
+            scorer.label_names = 0.0; // This batch does without them.
+        }
+        let gold: Vec<usize> = gold
+            .tags()
+            .map(|tag| tags.index_of(tag).expect("queries with other tags were left out"))
+            .collect();
+        let emissions = scorer.emissions(queries, support);
+        let loss = self.tagger.head().loss(settings, tags, &emissions, &gold);
+        self.loss += f64::from(self.share) * loss.value;
+        add_scaled(self.gradient.as_mut_slice(), self.share, loss.head.as_slice());
+        scorer.backward(queries, support, &loss.emissions.scaled(self.share))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::data;
+    use crate::emission::{ScorerKind, Similarity};
+    use crate::encoder::{Bert, WordPieces, weights};
+    use crate::random::Random;
+    use crate::settings::ModelSettings;
+    use crate::transition::TransitionMode;
+
+    const ALL_FIT: Pass = Pass { dropout: None, budget: usize::MAX };
+
+    fn testdata(name: &str) -> std::path::PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name)
+    }
+
+    fn tagger(settings: ModelSettings) -> Tagger {
+        let dir = testdata("tiny-encoder");
+        let engine = Bert::new(weights::load(&dir).unwrap()).unwrap();
+        let head = Head::new(&settings, &mut Random::new(3));
+        Tagger::new(Arc::new(engine), WordPieces::load(&dir).unwrap(), settings, head).unwrap()
+    }
+
+    /// Two queries of one episode and one of another.
+    fn batch() -> Batch {
+        let mut episodes = data::read_episodes(&testdata("tiny-episodes.json")).unwrap();
+        episodes.truncate(2);
+        episodes[0].queries.truncate(2);
+        episodes[1].queries.truncate(1);
+        Batch { episodes, names: true, n_skipped: 0 }
+    }
+
+    fn run(tagger: &Tagger, pass: Pass) -> (BatchLoss, ModelGradients) {
+        let mut gradients = ModelGradients::zeros(tagger);
+        let loss = backward(tagger, &batch(), pass, &mut gradients).unwrap();
+        (loss, gradients)
+    }
+
+    fn every_kind_of_model() -> Vec<ModelSettings> {
+        use ScorerKind::{Mn, Nmn, Prototype};
+        use Similarity::{Cosine, Dot, Projection, SquaredDistance};
+        use TransitionMode::{None, Rule, Transfer};
+        let mut all = Vec::new();
+        for context in [Context::Paired, Context::Separate] {
+            for (scorer, similarity, label_names, transitions) in [
+                (Mn, Cosine, 0.0, Transfer),
+                (Nmn, Dot, 0.0, Rule),
+                (Prototype, SquaredDistance, 0.0, None),
+                (Prototype, Projection, 0.5, Transfer),
+            ] {
+                let scale = 0.3;
+                let settings = ModelSettings {
+                    context,
+                    scorer,
+                    similarity,
+                    label_names,
+                    transitions,
+                    scale,
+                    ..ModelSettings::default()
+                };
+                all.push(settings);
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn gradients_of_the_whole_model_equal_finite_differences() {
+        for settings in every_kind_of_model() {
+            let mut tagger = tagger(settings.clone());
+            let (_, gradients) = run(&tagger, ALL_FIT);
+            let direction = direction(&tagger);
+            let slope: f64 = gradients
+                .encoder
+                .parameters()
+                .values()
+                .iter()
+                .zip(&direction)
+                .map(|(g, d)| f64::from(*g) * f64::from(*d))
+                .sum();
+            let mut loss_at = |step: f32| {
+                let values = tagger.engine_mut().parameters_mut().values_mut();
+                add_scaled(values, step, &direction);
+                let loss = run(&tagger, ALL_FIT).0.loss;
+                add_scaled(tagger.engine_mut().parameters_mut().values_mut(), -step, &direction);
+                loss
+            };
+            let step = 1.0 / 512.0;
+            let difference = (loss_at(step) - loss_at(-step)) / (2.0 * f64::from(step));
+            let error = (slope - difference).abs() / difference.abs().max(1.0);
+            assert!(error < 5e-3, "{settings:?}: {slope} or {difference}");
+        }
+    }
+
+    /// A random direction in the space of the encoder's weights.
+    fn direction(tagger: &Tagger) -> Vec<f32> {
+        let mut random = Random::new(9);
+        tagger.engine().parameters().values().iter().map(|_| 0.1 * random.normal() as f32).collect()
+    }
+
+    #[test]
+    fn activations_that_do_not_fit_change_no_bit() {
+        for settings in every_kind_of_model() {
+            let tagger = tagger(settings);
+            let dropout = Some(Dropout { rate: 0.1, seed: 5 });
+            let (kept_loss, kept) = run(&tagger, Pass { dropout, budget: usize::MAX });
+            let (again_loss, again) = run(&tagger, Pass { dropout, budget: 0 });
+            assert_eq!(kept_loss, again_loss);
+            assert_eq!(kept.encoder, again.encoder);
+            assert_eq!(kept.head, again.head);
+        }
+    }
+
+    #[test]
+    fn the_number_of_threads_changes_no_bit() {
+        let in_pool = |n_threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+            let dropout = Some(Dropout { rate: 0.1, seed: 5 });
+            let tagger = tagger(ModelSettings::default());
+            pool.install(|| run(&tagger, Pass { dropout, budget: usize::MAX }))
+        };
+        let (one, three) = (in_pool(1), in_pool(3));
+        assert_eq!(one.0, three.0);
+        assert_eq!((one.1.encoder, one.1.head), (three.1.encoder, three.1.head));
+    }
+}

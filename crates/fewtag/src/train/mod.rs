@@ -1,0 +1,356 @@
+//! Training: source domains in, a tagger for any domain out.
+//!
+//! ```text
+//! Batches ─▶ loss and gradients ─▶ AdamW ─▶ Step        one update
+//!               every so many updates: dev F1, the best weights are kept, a checkpoint may be saved
+//! ```
+//!
+//! [`Trainer`] is an iterator of [`Step`]. It ends after the last update, or when the dev F1 has not improved
+//! for a while. Every step is a function of the settings and the step before: no clock, no shared generator,
+//! no dependence on threads. So a run resumed from a checkpoint gives the same bits as an uninterrupted one.
+
+pub mod batches;
+mod card;
+mod checkpoint;
+pub mod curves;
+mod loss;
+pub mod source;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use checkpoint::{Best, Checkpoints, Progress};
+
+use crate::config::{Config, Optimizer};
+use crate::domain::Episode;
+use crate::encoder::optimizer::{self, AdamW, Part, Rates, Schedule};
+use crate::encoder::{Bert, Dropout, WordPieces, weights};
+use crate::error::{Error, Result};
+use crate::eval::{EpisodeScore, Report, Summary};
+use crate::evaluate::evaluate;
+use crate::head::Head;
+use crate::random::Random;
+use crate::tagger::Tagger;
+use batches::Batches;
+use loss::{BatchLoss, ModelGradients, Pass};
+use source::Read;
+
+/// A loss beyond this is no loss of a tag sequence any more: the weights have run away.
+const EXPLODED: f64 = 1e6;
+
+/// What one update did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Its number, from 1.
+    pub update: u64,
+    /// The mean loss of the batch, before the update.
+    pub loss: f64,
+    /// λ after the update.
+    pub scale: f32,
+    /// The global norm of the gradient before clipping.
+    pub gradient_norm: f64,
+    /// How many pieces the encoder read.
+    pub n_pieces: usize,
+    /// The scores on the dev data, if they were due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dev: Option<DevScores>,
+}
+
+/// Scores on the dev data: means over the episodes of a domain, then over domains, in per cent.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DevScores {
+    /// The headline measure, by which the best weights are chosen.
+    pub f1: f64,
+    /// The measure of the paper's formula.
+    pub sentence_macro_f1: f64,
+}
+
+impl DevScores {
+    /// The means of a report.
+    #[must_use]
+    pub fn of(report: &Report) -> Self {
+        let mean = |score: fn(&EpisodeScore) -> f64| {
+            let domains = report.domains.iter().map(|domain| domain.over_episodes(score).mean);
+            100.0 * Summary::of(domains).mean
+        };
+        let f1 = mean(EpisodeScore::f1);
+        Self { f1, sentence_macro_f1: mean(EpisodeScore::sentence_macro_f1) }
+    }
+}
+
+/// Runs the updates of a training run, one per call of [`Iterator::next`].
+pub struct Trainer {
+    config: Config,
+    tagger: Tagger,
+    batches: Batches,
+    dev: Vec<Episode>,
+    n_updates: u64,
+    gradients: ModelGradients,
+    optimizer: AdamW,
+    progress: Progress,
+    /// The weights with the best dev F1 so far.
+    best: Option<Weights>,
+    failed: bool,
+}
+
+/// What training changes.
+#[derive(Debug, Clone, PartialEq)]
+struct Weights {
+    encoder: Vec<f32>,
+    head: Head,
+}
+
+impl Weights {
+    fn new(encoder: Vec<f32>, head: &[f32]) -> Self {
+        let mut weights = Self { encoder, head: Head::ZERO };
+        weights.head.as_mut_slice().copy_from_slice(head);
+        weights
+    }
+
+    fn arrays(&self) -> [(&'static str, &[f32]); 2] {
+        [("encoder", &self.encoder), ("head", self.head.as_slice())]
+    }
+}
+
+/// What a run made.
+pub struct Trained {
+    /// The model with the best weights.
+    pub tagger: Tagger,
+    /// How it was made.
+    pub config: Config,
+    /// How far the run came.
+    pub progress: Progress,
+    /// The scores of these weights on the dev data.
+    pub dev: Report,
+    /// Their scores on the test data.
+    pub test: Report,
+}
+
+impl Trainer {
+    /// Reads the encoder and the data that the settings name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] if a setting is out of range, and whatever is wrong with the files.
+    pub fn new(config: Config) -> Result<Self> {
+        config.check()?;
+        let train = source::read(&config.data.train, &config.data.leave_out)?;
+        let dev = source::read(&config.data.dev, &[])?;
+        let mut engine = Bert::new(weights::load(&config.encoder)?)?;
+        engine.freeze(config.optimizer.frozen());
+        let head = Head::new(&config.model, &mut Random::new(config.seed).named("head"));
+        let word_pieces = WordPieces::load(&config.encoder)?;
+        let tagger = Tagger::new(Arc::new(engine), word_pieces, config.model.clone(), head)?;
+        Self::start(config, tagger, train, dev)
+    }
+
+    /// Starts from a tagger and data that are already there; what the settings say about encoder and files
+    /// is not read.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoQueries`] if no query can be learnt from, [`Error::Config`] if the run has no length, and
+    /// whatever makes a domain unfit to draw episodes from.
+    pub fn start(config: Config, tagger: Tagger, train: Read, dev: Read) -> Result<Self> {
+        let Config { data, optimizer, evaluation, .. } = &config;
+        let batches = Batches::new(train, data, optimizer.batch, config.seed)?;
+        let dev = source::judged_episodes(dev, &data.shots, evaluation)?;
+        let n_updates = match (optimizer.updates, batches.epoch()) {
+            (Some(updates), _) => updates,
+            (None, Some(epoch)) => times(epoch, optimizer.epochs),
+            (None, None) => {
+                let wanted = "given: drawn episodes have no epochs";
+                return Err(Error::Config { field: "optimizer.updates", wanted });
+            }
+        };
+        let gradients = ModelGradients::zeros(&tagger);
+        let trained = tagger.engine().frozen().trained(tagger.engine().parameters().config());
+        let optimizer = AdamW::new(trained.len() + Head::ZERO.as_slice().len());
+        let (progress, best, failed) = (Progress::default(), None, false);
+        Ok(Self {
+            config,
+            tagger,
+            batches,
+            dev,
+            n_updates,
+            gradients,
+            optimizer,
+            progress,
+            best,
+            failed,
+        })
+    }
+
+    /// The number of updates of the whole run, unless it stops early.
+    pub fn n_updates(&self) -> u64 {
+        self.n_updates
+    }
+
+    /// How far the run has come.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// The model with its present weights.
+    pub fn tagger(&self) -> &Tagger {
+        &self.tagger
+    }
+
+    /// Whether the last update was one after which the model is judged and a checkpoint makes sense.
+    pub fn checkpoint_is_due(&self) -> bool {
+        let update = self.progress.update;
+        update.is_multiple_of(self.config.evaluation.every) || update == self.n_updates
+    }
+
+    /// The model with the best weights, or the last ones if there is no dev data, and its scores.
+    ///
+    /// # Errors
+    ///
+    /// If the test data cannot be read, or as [`evaluate`].
+    pub fn finish(mut self) -> Result<Trained> {
+        if let Some(best) = self.best.take() {
+            self.set_weights(&best);
+        }
+        let Self { config, tagger, progress, .. } = self;
+        let dev = evaluate(&tagger, &self.dev, || ())?.report;
+        let read = source::read(&config.data.test, &[])?;
+        let test = source::test_episodes(read, &config.data.shots)?;
+        let test = evaluate(&tagger, &test, || ())?.report;
+        Ok(Trained { tagger, config, progress, dev, test })
+    }
+
+    fn is_done(&self) -> bool {
+        let Progress { update, evaluations_since_best, .. } = self.progress;
+        let patience = self.config.evaluation.patience;
+        let gave_up = patience > 0 && evaluations_since_best >= patience;
+        self.failed || update >= self.n_updates || gave_up
+    }
+
+    fn step(&mut self) -> Result<Step> {
+        let batch = self.batches.at(self.progress.update)?;
+        self.gradients.clear();
+        let pass = self.pass();
+        let BatchLoss { loss, n_pieces } =
+            loss::backward(&self.tagger, &batch, pass, &mut self.gradients)?;
+        let gradient_norm = self.gradients.norm();
+        self.diagnose(loss, gradient_norm)?;
+        self.update(gradient_norm);
+        self.progress.update += 1;
+        self.progress.skipped_queries += batch.n_skipped as u64;
+        let dev = self.judge()?;
+        let (update, scale) = (self.progress.update, self.tagger.head().scale);
+        Ok(Step { update, loss, scale, gradient_norm, n_pieces, dev })
+    }
+
+    /// Moves the weights along the gradients.
+    fn update(&mut self, gradient_norm: f64) {
+        let Optimizer { encoder_rate, head_rate, weight_decay, warmup, clip, .. } =
+            self.config.optimizer;
+        let n_updates = self.n_updates;
+        let warm_up = times(n_updates, warmup.into());
+        let factor = Schedule { warm_up, n_updates }.factor(self.progress.update);
+        let rates = Rates { learning_rate: encoder_rate, weight_decay }.scaled(factor);
+        let head_rates = Rates { learning_rate: head_rate, weight_decay: 0.0 }.scaled(factor);
+
+        let mut head = *self.tagger.head();
+        let engine = self.tagger.engine_mut();
+        let frozen = engine.frozen();
+        let parameters = engine.parameters_mut();
+        let mut parts =
+            optimizer::encoder_parts(parameters, &self.gradients.encoder, frozen, rates);
+        parts.push(Part {
+            values: head.as_mut_slice(),
+            gradient: Some(self.gradients.head.as_slice()),
+            rates: head_rates,
+        });
+        self.optimizer.update(parts, optimizer::clip_scale(gradient_norm, clip));
+        *self.tagger.head_mut() = head;
+    }
+
+    /// Dropout and memory of the next update.
+    fn pass(&self) -> Pass {
+        let rate = self.config.optimizer.dropout;
+        let seed = Random::new(self.config.seed).named("dropout").at(self.progress.update);
+        // Weights, gradients and two moments take their part of the memory first.
+        let n_bytes = 4 * size_of_val(self.tagger.engine().parameters().values());
+        let budget = (self.config.memory_mib << 20).saturating_sub(n_bytes);
+        Pass { dropout: (rate > 0.0).then_some(Dropout { rate, seed }), budget }
+    }
+
+    /// Stops a run whose numbers have left all bounds, before they reach the weights.
+    fn diagnose(&self, loss: f64, gradient_norm: f64) -> Result<()> {
+        if loss.is_finite() && loss < EXPLODED && gradient_norm.is_finite() {
+            return Ok(());
+        }
+        let (update, scale) = (self.progress.update + 1, self.tagger.head().scale);
+        Err(Error::Diverged { update, loss, gradient_norm, scale })
+    }
+
+    /// Scores the model on the dev data if that is due, and keeps its weights if they are the best so far.
+    fn judge(&mut self) -> Result<Option<DevScores>> {
+        if !self.checkpoint_is_due() || self.dev.is_empty() {
+            return Ok(None);
+        }
+        let scores = DevScores::of(&evaluate(&self.tagger, &self.dev, || ())?.report);
+        if self.progress.best.is_none_or(|best| scores.f1 > best.f1) {
+            self.progress.best = Some(Best { update: self.progress.update, f1: scores.f1 });
+            self.progress.evaluations_since_best = 0;
+            self.best = Some(self.weights());
+        } else {
+            self.progress.evaluations_since_best += 1;
+        }
+        Ok(Some(scores))
+    }
+
+    /// What a checkpoint holds besides the progress.
+    fn state(&self) -> [(&'static str, &[f32]); 4] {
+        let [first, second] = self.optimizer.moments();
+        let encoder = self.tagger.engine().parameters().values();
+        let head = self.tagger.head().as_slice();
+        [("encoder", encoder), ("head", head), ("first_moment", first), ("second_moment", second)]
+    }
+
+    /// The opposite of [`Trainer::state`]: arrays of the same number and sizes.
+    fn restore(&mut self, progress: Progress, state: Vec<Vec<f32>>, best: Option<Vec<Vec<f32>>>) {
+        let mut state = state.into_iter();
+        let mut next = || state.next().expect("a state has four arrays");
+        self.set_weights(&Weights::new(next(), &next()));
+        self.optimizer = AdamW::resume(progress.update, next(), next());
+        self.gradients.encoder.set_all_seen();
+        self.progress = progress;
+        self.best = best.map(|mut arrays| Weights::new(std::mem::take(&mut arrays[0]), &arrays[1]));
+    }
+
+    fn weights(&self) -> Weights {
+        let encoder = self.tagger.engine().parameters().values().to_vec();
+        Weights { encoder, head: *self.tagger.head() }
+    }
+
+    fn set_weights(&mut self, weights: &Weights) {
+        let values = self.tagger.engine_mut().parameters_mut().values_mut();
+        values.copy_from_slice(&weights.encoder);
+        *self.tagger.head_mut() = weights.head;
+    }
+}
+
+/// `n · factor`, rounded.
+#[expect(clippy::cast_sign_loss, reason = "the settings are checked: no factor is negative")]
+fn times(n: u64, factor: f64) -> u64 {
+    (n as f64 * factor).round() as u64
+}
+
+impl Iterator for Trainer {
+    type Item = Result<Step>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_done() {
+            return None;
+        }
+        let step = self.step();
+        self.failed = step.is_err();
+        Some(step)
+    }
+}

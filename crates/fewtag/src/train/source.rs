@@ -1,0 +1,187 @@
+//! The files of a run: ready episodes, or domains to draw them from.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::Evaluation;
+use crate::data::{self, Format, ReadOptions};
+use crate::domain::{Domain, Episode};
+use crate::error::{Error, Result};
+use crate::file;
+use crate::sampler::{self, Sampler};
+
+/// What files hold.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Read {
+    /// Ready episodes, from episode files.
+    Episodes(Vec<Episode>),
+    /// Domains to draw episodes from, from files of any other format.
+    Domains(Vec<Domain>),
+}
+
+/// Reads files and directories of files, leaving out the domains of these names.
+///
+/// # Errors
+///
+/// If a file cannot be read; [`Error::MixedSources`] if there are both episode files and others.
+pub fn read(paths: &[PathBuf], leave_out: &[String]) -> Result<Read> {
+    let mut episodes = Vec::new();
+    let mut domains = Vec::new();
+    for path in files(paths)? {
+        let bytes = file::read(&path)?;
+        if data::detect(&path, &bytes)? == Format::Episodes {
+            episodes.extend(data::read_episodes(&path)?);
+        } else {
+            domains.extend(data::parse(&path, &bytes, &ReadOptions::default())?.domains);
+        }
+    }
+    episodes.retain(|episode| !leave_out.contains(&episode.domain));
+    domains.retain(|domain| !leave_out.contains(&domain.name));
+    match (episodes.is_empty(), domains.is_empty()) {
+        (false, false) => Err(Error::MixedSources),
+        (_, true) => Ok(Read::Episodes(episodes)),
+        (true, _) => Ok(Read::Domains(domains)),
+    }
+}
+
+/// The files among `paths` and in the directories among them, those of a directory sorted by name.
+///
+/// # Errors
+///
+/// [`Error::File`] if a directory cannot be read.
+pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let mut within =
+            entries(path).map_err(|source| Error::File { path: path.clone(), source })?;
+        within.retain(|path| path.is_file());
+        within.sort();
+        files.extend(within);
+    }
+    Ok(files)
+}
+
+fn entries(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
+    std::fs::read_dir(dir)?.map(|entry| entry.map(|entry| entry.path())).collect()
+}
+
+/// The episodes that a model is judged on: the first ones of every domain, or drawn ones.
+///
+/// Drawn episodes take turns with the given shots and do not depend on the run's seed, so that runs with
+/// several seeds are judged on the same ones.
+///
+/// # Errors
+///
+/// If a domain is too small to draw episodes from.
+pub fn judged_episodes(read: Read, shots: &[usize], limits: &Evaluation) -> Result<Vec<Episode>> {
+    match read {
+        Read::Episodes(episodes) => Ok(first_of_each_domain(episodes, limits)),
+        Read::Domains(domains) => {
+            let mut episodes = Vec::new();
+            for domain in domains {
+                let sampler = Sampler::new(domain, sampler::MIN_SENTENCES)?;
+                for (&shots, i) in shots.iter().cycle().zip(0..limits.episodes) {
+                    let settings =
+                        sampler::Settings { shots, queries: limits.queries, ..Default::default() };
+                    episodes.extend(sampler.episodes(settings, 0).nth(i).transpose()?);
+                }
+            }
+            Ok(episodes)
+        }
+    }
+}
+
+/// The episodes that a finished model is scored on: all of an episode file, or as many as the paper draws.
+///
+/// # Errors
+///
+/// As [`judged_episodes`].
+pub fn test_episodes(read: Read, shots: &[usize]) -> Result<Vec<Episode>> {
+    let limits = match read {
+        Read::Episodes(_) => Evaluation { episodes: 0, queries: 0, ..Evaluation::default() },
+        Read::Domains(_) => Evaluation { episodes: 100, queries: 20, ..Evaluation::default() },
+    };
+    judged_episodes(read, shots, &limits)
+}
+
+/// 0 stands for all.
+fn first_of_each_domain(mut episodes: Vec<Episode>, limits: &Evaluation) -> Vec<Episode> {
+    let unlimited = |limit: usize| if limit == 0 { usize::MAX } else { limit };
+    let mut seen = std::collections::BTreeMap::new();
+    episodes.retain(|episode| {
+        let n = seen.entry(episode.domain.clone()).or_insert(0);
+        *n += 1;
+        *n <= unlimited(limits.episodes)
+    });
+    for episode in &mut episodes {
+        episode.queries.truncate(unlimited(limits.queries));
+    }
+    episodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONLL: &str = "in O\nparis B-city\n\nin O\nrome B-city\n\noslo B-city\nnow O\n\n";
+
+    fn dir() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["b.conll", "a.conll", "c.conll"] {
+            std::fs::write(dir.path().join(name), CONLL).unwrap();
+        }
+        dir
+    }
+
+    #[test]
+    fn a_directory_is_read_in_order_of_names_without_what_is_left_out() {
+        let dir = dir();
+        let Read::Domains(domains) = read(&[dir.path().into()], &["b".into()]).unwrap() else {
+            panic!("columns are domains");
+        };
+        let names: Vec<&str> = domains.iter().map(|domain| domain.name.as_str()).collect();
+        assert_eq!(names, ["a", "c"]);
+    }
+
+    #[test]
+    fn episodes_and_domains_do_not_mix() {
+        let dir = dir();
+        let part = r#"{"seq_ins": [["in", "rome"]], "seq_outs": [["O", "B-city"]]}"#;
+        let json = format!(r#"{{"d": [{{"support": {part}, "query": {part}}}]}}"#);
+        let file = dir.path().join("episodes.json");
+        std::fs::write(&file, json).unwrap();
+        assert!(matches!(read(&[file], &[]).unwrap(), Read::Episodes(all) if all.len() == 1));
+        assert!(matches!(read(&[dir.path().into()], &[]), Err(Error::MixedSources)));
+    }
+
+    #[test]
+    fn drawn_dev_episodes_take_turns_with_the_shots() {
+        let read = read(&[dir().path().join("a.conll")], &[]).unwrap();
+        let limits = Evaluation { episodes: 3, queries: 1, ..Evaluation::default() };
+        let episodes = judged_episodes(read, &[1, 2], &limits).unwrap();
+        let sizes: Vec<usize> = episodes.iter().map(|e| e.support.sentences().len()).collect();
+        assert_eq!(sizes, [1, 2, 1]);
+    }
+
+    #[test]
+    fn of_an_episode_file_the_first_episodes_and_queries_are_taken() {
+        let read_again = |n: usize| {
+            let sampler =
+                Read::Domains(match read(&[dir().path().join("a.conll")], &[]).unwrap() {
+                    Read::Domains(domains) => domains,
+                    Read::Episodes(_) => unreachable!(),
+                });
+            let limits = Evaluation { episodes: n, queries: 2, ..Evaluation::default() };
+            judged_episodes(sampler, &[1], &limits).unwrap()
+        };
+        let all = read_again(4);
+        let limits = Evaluation { episodes: 2, queries: 1, ..Evaluation::default() };
+        let some = judged_episodes(Read::Episodes(all.clone()), &[1], &limits).unwrap();
+        assert_eq!((some.len(), some[1].queries.len()), (2, 1));
+        let limits = Evaluation { episodes: 0, queries: 0, ..Evaluation::default() };
+        assert_eq!(judged_episodes(Read::Episodes(all.clone()), &[1], &limits).unwrap(), all);
+    }
+}
