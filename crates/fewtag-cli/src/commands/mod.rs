@@ -1,10 +1,12 @@
 //! One file per subcommand: its `Args` are its help text, its `run` is its work.
 
 mod completions;
+mod crossval;
 mod encoder;
 mod evaluate;
 mod sample;
 mod score;
+mod train;
 mod values;
 
 use std::io::Write;
@@ -13,19 +15,23 @@ use std::io::Write;
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     Completions(completions::Args),
+    Crossval(crossval::Args),
     Encoder(encoder::Args),
     Evaluate(evaluate::Args),
     Sample(sample::Args),
     Score(score::Args),
+    Train(train::Args),
 }
 
 /// Runs a subcommand, writing its result to `out`.
 pub(crate) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<()> {
     match command {
         Command::Completions(args) => completions::run(args, out),
+        Command::Crossval(args) => crossval::run(args, out),
         Command::Encoder(args) => encoder::run(args, out),
         Command::Evaluate(args) => evaluate::run(args, out),
         Command::Sample(args) => sample::run(args, out),
         Command::Score(args) => score::run(args, out),
+        Command::Train(args) => train::run(args, out),
     }
 }
