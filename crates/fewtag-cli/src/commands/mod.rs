@@ -2,6 +2,7 @@
 
 mod completions;
 mod crossval;
+mod data;
 mod encoder;
 mod evaluate;
 mod sample;
@@ -16,6 +17,7 @@ use std::io::Write;
 pub(crate) enum Command {
     Completions(completions::Args),
     Crossval(crossval::Args),
+    Data(data::Args),
     Encoder(encoder::Args),
     Evaluate(evaluate::Args),
     Sample(sample::Args),
@@ -28,6 +30,7 @@ pub(crate) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<()>
     match command {
         Command::Completions(args) => completions::run(args, out),
         Command::Crossval(args) => crossval::run(args, out),
+        Command::Data(args) => data::run(args, out),
         Command::Encoder(args) => encoder::run(args, out),
         Command::Evaluate(args) => evaluate::run(args, out),
         Command::Sample(args) => sample::run(args, out),

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
+mod data;
 mod encoder;
 mod evaluate;
 mod sample;
@@ -48,8 +49,10 @@ fn help_ends_in_two_examples_that_run() {
     for name in ["weather.conll", "weather_predicted.conll", "music.conll"] {
         std::fs::copy(example(name), examples.join(name)).unwrap();
     }
-    for command in ["sample", "score"] {
-        let help = success(&[command, "--help"]);
+    let commands: [&[&str]; 5] =
+        [&["sample"], &["score"], &["data", "check"], &["data", "convert"], &["data", "stats"]];
+    for command in commands {
+        let help = success(&[command, &["--help"]].concat());
         let lines: Vec<&str> = help.split_once("Examples:\n").unwrap().1.lines().collect();
         assert_eq!(lines.len(), 2, "{help}");
         for line in lines {

@@ -164,7 +164,7 @@ struct Lines {
 impl Render for Lines {
     fn begin_domain(&mut self, name: Option<&str>, out: &mut String) {
         if let Some(name) = name {
-            out.extend([DOMAIN, name, "\n\n"]);
+            out.extend([DOMAIN, name, "\n"]);
         }
     }
 

@@ -11,6 +11,7 @@
 //! what cannot be read is an [`crate::Error`] that names path and place. Character offsets in files count
 //! Unicode scalar values.
 
+mod check;
 mod collect;
 mod conll;
 mod detect;
@@ -21,6 +22,7 @@ mod hf;
 mod inline;
 mod json;
 mod label_studio;
+mod loss;
 mod markup;
 mod note;
 mod problem;
@@ -42,8 +44,10 @@ use crate::file;
 use crate::scheme::Scheme;
 use crate::words::WordSplit;
 
+pub use check::{Check, EpisodeCheck, SlotCounts};
 pub use detect::detect;
 pub use episodes::EpisodeWriter;
+pub use loss::Loss;
 pub use note::{Findings, Note};
 pub use problem::{At, Place, Problem};
 pub use write::{Writer, write};
@@ -258,8 +262,16 @@ pub fn read_sentences(path: &Path, options: &ReadOptions) -> Result<Vec<Sentence
 ///
 /// As [`read`]; also if a support set labels no slot.
 pub fn read_episodes(path: &Path) -> Result<Vec<Episode>> {
-    let bytes = file::read(path)?;
-    episodes::parse(path, file::text(path, &bytes)?)
+    parse_episodes(path, &file::read(path)?)
+}
+
+/// Reads episodes from memory; `path` names them in errors.
+///
+/// # Errors
+///
+/// As [`read_episodes`].
+pub fn parse_episodes(path: &Path, bytes: &[u8]) -> Result<Vec<Episode>> {
+    episodes::parse(path, file::text(path, bytes)?)
 }
 
 /// Writes episodes in the official JSON; those of one domain must stand together.

@@ -40,7 +40,7 @@ pub struct Findings {
 
 impl Findings {
     /// How many places are kept.
-    pub const KEPT: usize = 10;
+    pub const KEPT: usize = 5;
 
     /// Counts `what` at `at`.
     pub fn add(&mut self, at: At, what: &str) {
@@ -48,6 +48,17 @@ impl Findings {
         if self.first.len() < Self::KEPT {
             self.first.push((at, what.to_owned()));
         }
+    }
+
+    /// The places for people: `line 3: I-a; line 9: I-b; …`
+    #[must_use]
+    pub fn places(&self) -> String {
+        let mut places: Vec<String> =
+            self.first.iter().map(|(at, what)| format!("{at}: {what}")).collect();
+        if self.n > places.len() {
+            places.push("…".to_owned());
+        }
+        places.join("; ")
     }
 
     /// Counts all of `other` too.
@@ -71,14 +82,9 @@ impl fmt::Display for Note {
     }
 }
 
-/// `12 (line 3: I-a, line 9: I-b, …)`
+/// `12 (line 3: I-a; line 9: I-b; …)`
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (", self.n)?;
-        for (i, (at, what)) in self.first.iter().enumerate() {
-            let comma = if i == 0 { "" } else { ", " };
-            write!(f, "{comma}{at}: {what}")?;
-        }
-        f.write_str(if self.n > self.first.len() { ", …)" } else { ")" })
+        write!(f, "{} ({})", self.n, self.places())
     }
 }

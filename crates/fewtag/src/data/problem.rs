@@ -23,6 +23,8 @@ pub enum At {
     Line(usize),
     /// An element of a JSON array.
     Record(usize),
+    /// A sentence of a domain, whatever its place in a file.
+    Sentence(usize),
     /// A sentence of a named domain, in files that gather sentences by domain.
     Example {
         domain: String,
@@ -68,6 +70,7 @@ impl fmt::Display for At {
             Self::File => write!(f, "the file"),
             Self::Line(line) => write!(f, "line {line}"),
             Self::Record(record) => write!(f, "record {record}"),
+            Self::Sentence(sentence) => write!(f, "sentence {sentence}"),
             Self::Example { domain, number } => write!(f, "{domain}, example {number}"),
             Self::Episode { domain, episode, part, sentence } => {
                 write!(f, "{domain}, episode {episode}, {part} sentence {sentence}")
