@@ -242,11 +242,10 @@ impl WithSimd for Run<'_, '_> {
                     let rows = rows.map(|row| &mut row[..width]);
                     match left {
                         Left::Rows(a) => {
-                            let last = TILE_ROWS.min(m - i) - 1;
-                            let a: [&[f32]; TILE_ROWS] =
-                                std::array::from_fn(|r| &a.row(i + r.min(last))[p..][..len]);
-                            let columns = (0..len).map(|p| a.map(|row| row[p]));
-                            tiles(simd, &columns, panel, rows, write);
+                            let last = m - 1; // Stands in for rows beyond, whose sums are not used.
+                            let row = |r: usize| &a.row(last.min(i + r))[p..][..len];
+                            let rows_of_a = [row(0), row(1), row(2), row(3), row(4), row(5)];
+                            tiles(simd, &columns(rows_of_a, len), panel, rows, write);
                         }
                         Left::Strips(a) => {
                             let columns = a.strip(i, (p, len)).iter().copied();
@@ -257,6 +256,19 @@ impl WithSimd for Run<'_, '_> {
             }
         }
     }
+}
+
+/// `A[.., p]` for every `p`. Spelled out, because `array::map` would not be inlined.
+#[inline(always)]
+fn columns(
+    [a0, a1, a2, a3, a4, a5]: [&[f32]; TILE_ROWS],
+    len: usize,
+) -> impl Iterator<Item = [f32; TILE_ROWS]> + Clone {
+    let tails = a2.iter().zip(a3).zip(a4).zip(a5);
+    a0[..len].iter().zip(a1).zip(tails).map(
+        #[inline(always)]
+        |((a0, a1), (((a2, a3), a4), a5))| [*a0, *a1, *a2, *a3, *a4, *a5],
+    )
 }
 
 /// Up to 6 rows of `C`, of the columns of one panel: `columns` yields `A[.., p]` and `panel` the row `B[p, ..]`.
