@@ -322,8 +322,8 @@ mod tests {
         Read::Domains(vec![domain("small", 16), domain("large", 400)])
     }
 
-    fn batches(read: Read, settings: Data) -> Batches {
-        Batches::new(read, &settings, 2, 7).unwrap()
+    fn batches(read: Read, settings: &Data) -> Batches {
+        Batches::new(read, settings, 2, 7).unwrap()
     }
 
     fn words(batch: &Batch) -> Vec<String> {
@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn an_epoch_passes_over_every_usable_query_once() {
         for (batching, n_batches) in [(Batching::Episode, 3 + 2 + 1), (Batching::Mixed, 5)] {
-            let mut batches = batches(episodes(), Data { batches: batching, ..Data::default() });
+            let mut batches = batches(episodes(), &Data { batches: batching, ..Data::default() });
             assert_eq!(batches.epoch(), Some(n_batches));
             for epoch in 0..2 {
                 let all: Vec<Batch> = (epoch * n_batches..(epoch + 1) * n_batches)
@@ -353,8 +353,8 @@ mod tests {
     #[test]
     fn a_batch_depends_on_seed_and_update_only() {
         for read in [episodes(), domains()] {
-            let mut forwards = batches(read.clone(), Data::default());
-            let mut backwards = batches(read.clone(), Data::default());
+            let mut forwards = batches(read.clone(), &Data::default());
+            let mut backwards = batches(read.clone(), &Data::default());
             let all: Vec<Batch> = (0..20).map(|update| forwards.at(update).unwrap()).collect();
             for update in (0..20).rev() {
                 assert_eq!(backwards.at(update).unwrap(), all[update as usize]);
@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn smoothing_makes_small_domains_more_frequent() {
         let share = |smoothing| {
-            let mut batches = batches(domains(), Data { smoothing, ..Data::default() });
+            let mut batches = batches(domains(), &Data { smoothing, ..Data::default() });
             let mut small = |update| batches.at(update).unwrap().episodes[0].domain == "small";
             (0..1000).filter(|update| small(*update)).count() as f64 / 1000.0
         };
@@ -389,7 +389,7 @@ mod tests {
     #[test]
     fn drawn_episodes_keep_the_limits_on_slots_and_sentences() {
         let settings = Data { max_slots: 2, shots: vec![9], max_support: 4, ..Data::default() };
-        let mut batches = batches(domains(), settings);
+        let mut batches = batches(domains(), &settings);
         for update in 0..50 {
             let batch = batches.at(update).unwrap();
             let Episode { support, queries, .. } = &batch.episodes[0];
@@ -402,7 +402,7 @@ mod tests {
     #[test]
     fn words_lose_case_and_labels_their_names_as_often_as_told() {
         let settings = Data { lower_case: 0.5, drop_names: 0.25, ..Data::default() };
-        let mut batches = batches(domains(), settings);
+        let mut batches = batches(domains(), &settings);
         let all: Vec<Batch> = (0..1000).map(|update| batches.at(update).unwrap()).collect();
         let share = |holds: &dyn Fn(&Batch) -> bool| {
             all.iter().filter(|batch| holds(batch)).count() as f64 / 1000.0

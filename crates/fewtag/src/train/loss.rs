@@ -221,6 +221,12 @@ impl HeadPass<'_> {
             .map(|tag| tags.index_of(tag).expect("queries with other tags were left out"))
             .collect();
         let emissions = scorer.emissions(queries, support);
+        // Of weights that have run away; the CRF would refuse it. An impossible tag has an honest -inf.
+        let sane = |emission: &f32| emission * self.tagger.head().scale < f32::INFINITY;
+        if !emissions.values().iter().all(sane) {
+            self.loss = f64::NAN;
+            return scorer.backward(queries, support, &emissions.scaled(0.0));
+        }
         let loss = self.tagger.head().loss(settings, tags, &emissions, &gold);
         self.loss += f64::from(self.share) * loss.value;
         add_scaled(self.gradient.as_mut_slice(), self.share, loss.head.as_slice());

@@ -32,7 +32,7 @@ use crate::evaluate::evaluate;
 use crate::head::Head;
 use crate::random::Random;
 use crate::tagger::Tagger;
-use batches::Batches;
+use batches::{Batch, Batches};
 use loss::{BatchLoss, ModelGradients, Pass};
 use source::Read;
 
@@ -229,12 +229,12 @@ impl Trainer {
         self.failed || update >= self.n_updates || gave_up
     }
 
-    fn step(&mut self) -> Result<Step> {
-        let batch = self.batches.at(self.progress.update)?;
+    /// One update, and the evaluation after it if it is due.
+    fn learn(&mut self, batch: &Batch) -> Result<Step> {
         self.gradients.clear();
         let pass = self.pass();
         let BatchLoss { loss, n_pieces } =
-            loss::backward(&self.tagger, &batch, pass, &mut self.gradients)?;
+            loss::backward(&self.tagger, batch, pass, &mut self.gradients)?;
         let gradient_norm = self.gradients.norm();
         self.diagnose(loss, gradient_norm)?;
         self.update(gradient_norm);
@@ -349,8 +349,12 @@ impl Iterator for Trainer {
         if self.is_done() {
             return None;
         }
-        let step = self.step();
+        let batch = self.batches.at(self.progress.update);
+        let step = batch.and_then(|batch| self.learn(&batch));
         self.failed = step.is_err();
         Some(step)
     }
 }
+
+#[cfg(test)]
+mod tests;

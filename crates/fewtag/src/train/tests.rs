@@ -1,0 +1,190 @@
+//! Whole runs: against the reference, and against themselves after an interruption.
+
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::data;
+use crate::model;
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn episodes() -> Vec<Episode> {
+    data::read_episodes(&repository().join("testdata/tiny-episodes.json")).unwrap()
+}
+
+fn trainer(config: Config, dev: Vec<Episode>) -> Trainer {
+    let dir = repository().join("testdata/tiny-encoder");
+    let tagger = model::from_encoder(&dir, config.model.clone(), config.seed).unwrap();
+    Trainer::start(config, tagger, Read::Episodes(episodes()), Read::Episodes(dev)).unwrap()
+}
+
+mod golden {
+    //! `model_training.json`: ten updates in PyTorch, see `tests/golden/model.origin.md`.
+
+    use super::*;
+    use crate::settings::ModelSettings;
+
+    #[derive(Deserialize)]
+    struct Run {
+        settings: ModelSettings,
+        optimisation: Optimisation,
+        /// Per update, pairs of episode and query.
+        batches: Vec<Vec<(usize, usize)>>,
+        losses: Vec<f64>,
+        head: Head,
+    }
+
+    #[derive(Deserialize)]
+    struct Optimisation {
+        updates: u64,
+        encoder_rate: f32,
+        head_rate: f32,
+        decay: f32,
+        warm_up: u64,
+        clip: f32,
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(name: &str) -> T {
+        let path = repository().join("crates/fewtag/tests/golden").join(name);
+        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    }
+
+    impl Run {
+        fn config(&self) -> Config {
+            let Optimisation { updates, encoder_rate, head_rate, decay, warm_up, clip } =
+                self.optimisation;
+            let optimizer = Optimizer {
+                encoder_rate,
+                head_rate,
+                weight_decay: decay,
+                warmup: warm_up as f32 / updates as f32,
+                clip,
+                updates: Some(updates),
+                dropout: 0.0,
+                ..Optimizer::default()
+            };
+            Config { optimizer, model: self.settings.clone(), ..Config::default() }
+        }
+
+        /// The queries of an episode together, as the reference reads them.
+        fn batch(&self, update: usize) -> Batch {
+            let all = episodes();
+            let mut chosen: Vec<Episode> = Vec::new();
+            let mut order: Vec<usize> = Vec::new();
+            for &(e, q) in &self.batches[update] {
+                let at = order.iter().position(|have| *have == e).unwrap_or_else(|| {
+                    order.push(e);
+                    chosen.push(Episode { queries: Vec::new(), ..all[e].clone() });
+                    order.len() - 1
+                });
+                chosen[at].queries.push(all[e].queries[q].clone());
+            }
+            Batch { episodes: chosen, names: true, n_skipped: 0 }
+        }
+    }
+
+    #[test]
+    fn ten_updates_are_those_of_pytorch() {
+        let answers: serde_json::Value = read("model_answers.json");
+        let start: Head = serde_json::from_value(answers["head"].clone()).unwrap();
+        for run in read::<Vec<Run>>("model_training.json") {
+            let mut trainer = trainer(run.config(), Vec::new());
+            *trainer.tagger.head_mut() = start;
+            for (update, expected) in run.losses.iter().enumerate() {
+                let loss = trainer.learn(&run.batch(update)).unwrap().loss;
+                let error = (loss - expected).abs() / expected.max(1.0);
+                assert!(
+                    error < 1e-4,
+                    "{:?}, update {update}: {loss}, not {expected}",
+                    run.settings
+                );
+            }
+            let (ours, theirs) = (*trainer.tagger.head(), run.head);
+            for (a, b) in ours.as_slice().iter().zip(theirs.as_slice()) {
+                assert!((a - b).abs() < 2e-3, "{:?}: {ours:?}, not {theirs:?}", run.settings);
+            }
+        }
+    }
+}
+
+/// Four evaluations, the best of which need not be the last, with dropout and label names.
+fn short_config() -> Config {
+    let text = "
+        seed = 5
+        data.train = ['episodes']
+        encoder = 'tiny-encoder'
+        model = { context = 'separate', scorer = 'prototype', similarity = 'projection', label_names = 0.5 }
+        optimizer = { encoder_rate = 1e-2, updates = 8, batch = 2 }
+        evaluation.every = 2";
+    Config::parse(text, &[]).unwrap()
+}
+
+fn final_bits(trainer: Trainer) -> (Vec<u32>, Progress) {
+    let trained = trainer.finish().unwrap();
+    let values = trained.tagger.engine().parameters().values().iter();
+    let bits = values.chain(trained.tagger.head().as_slice()).map(|value| value.to_bits());
+    (bits.collect(), trained.progress)
+}
+
+#[test]
+fn a_resumed_run_ends_in_the_same_bits() {
+    let mut whole = trainer(short_config(), episodes());
+    let steps: Vec<Step> = whole.by_ref().map(Result::unwrap).collect();
+    assert_eq!(steps.len(), 8);
+    let expected = final_bits(whole);
+
+    for interrupted_after in [2, 4, 6, 8] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut checkpoints = Checkpoints::create(dir.path().join("c")).unwrap();
+        let mut first = trainer(short_config(), episodes());
+        while first.progress().update < interrupted_after {
+            first.next().unwrap().unwrap();
+            if first.checkpoint_is_due() {
+                checkpoints.save(&first).unwrap();
+            }
+        }
+        let mut again = Checkpoints::create(dir.path().join("c")).unwrap();
+        let mut second = trainer(short_config(), episodes());
+        assert!(again.resume(&mut second).unwrap().is_empty());
+        assert_eq!(second.progress().update, interrupted_after);
+        let rest: Vec<Step> = second.by_ref().map(Result::unwrap).collect();
+        assert_eq!(rest, steps[interrupted_after as usize..]);
+        assert_eq!(final_bits(second), expected);
+    }
+}
+
+#[test]
+fn a_run_stops_when_the_dev_score_no_longer_improves() {
+    let mut config = short_config();
+    config.evaluation.patience = 1;
+    config.optimizer.encoder_rate = 0.0;
+    config.optimizer.head_rate = 0.0;
+    let mut trainer = trainer(config, episodes());
+    // Nothing is learnt: the first evaluation is the best, the second one is the last.
+    assert_eq!(trainer.by_ref().count(), 4);
+    assert_eq!(trainer.progress().best.unwrap().update, 2);
+}
+
+#[test]
+fn a_run_that_diverges_stops_with_a_diagnosis() {
+    let mut trainer = trainer(short_config(), Vec::new());
+    trainer.tagger.head_mut().scale = f32::INFINITY;
+    let error = trainer.next().unwrap().unwrap_err();
+    assert!(matches!(error, Error::Diverged { update: 1, .. }), "{error}");
+    assert!(trainer.next().is_none());
+}
+
+#[test]
+fn drawn_episodes_need_a_number_of_updates() {
+    let mut config = short_config();
+    config.optimizer.updates = None;
+    let dir = repository().join("testdata/tiny-encoder");
+    let tagger = model::from_encoder(&dir, config.model.clone(), 0).unwrap();
+    let sentences = [episodes()[0].support.sentences(); 3].concat();
+    let domain = crate::Domain { name: "d".into(), sentences };
+    let none = Read::Episodes(Vec::new());
+    let error = Trainer::start(config, tagger, Read::Domains(vec![domain]), none).err().unwrap();
+    assert!(error.to_string().contains("optimizer.updates"), "{error}");
+}
