@@ -8,11 +8,10 @@ use fewtag::data::{self, EpisodeWriter, Writer};
 use fewtag::eval::{Cell, EpisodeScore, Format, Report, Summary, Table, table};
 use fewtag::evaluate::{Evaluation, evaluate};
 use fewtag::{Episode, Error, ModelSettings, Sentence, Tagged, Tagger, Token, file, model};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::values;
-use crate::sha256;
+use crate::{progress, sha256};
 
 /// Score a model on episodes it was not trained on
 ///
@@ -63,7 +62,7 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     let mut evaluations = Vec::new();
     for path in [&args.model].into_iter().chain(&args.also) {
         let tagger = load(path, args)?;
-        let bar = progress_bar(episodes.len());
+        let bar = progress::episodes(episodes.len(), &path.display().to_string());
         evaluations.push((tagger.settings().clone(), evaluate(&tagger, &episodes, || bar.inc(1))?));
         bar.finish_and_clear();
     }
@@ -80,9 +79,7 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
         let text = format!("{:#}\n", results(args, settings, &tables)?);
         file::write_atomically(path, text.as_bytes())?;
     }
-    tables.retain(|table| {
-        args.tables.is_empty() || args.tables.iter().any(|title| title == table.title())
-    });
+    let tables = values::asked_for(tables, &args.tables);
     out.write_all(table::render(&tables, args.format).as_bytes())?;
     Ok(())
 }
@@ -126,13 +123,6 @@ fn changed(settings: &ModelSettings, changes: &[String]) -> anyhow::Result<Model
         table.insert(key.to_owned(), value);
     }
     table.try_into().with_context(|| format!("cannot apply {changes:?}"))
-}
-
-/// A bar on standard error, drawn only if that is a terminal.
-fn progress_bar(n_episodes: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} episodes, {eta} left")
-        .expect("the template is well-formed");
-    ProgressBar::new(n_episodes as u64).with_style(style)
 }
 
 /// The queries in their order with the tags that they were given.

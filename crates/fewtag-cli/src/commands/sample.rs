@@ -8,12 +8,11 @@ use fewtag::data::{self, EpisodeWriter, ReadOptions};
 use fewtag::eval::{Format, Summary, Table, table};
 use fewtag::sampler::{MIN_SENTENCES, SEED, Sampler, Settings};
 use fewtag::{Domain, Error, Tag, file};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::json;
 
 use super::values;
-use crate::sha256;
+use crate::{progress, sha256};
 
 /// Draw few-shot episodes with the paper's minimum-including algorithm
 ///
@@ -101,7 +100,7 @@ fn sample(
 ) -> fewtag::Result<Sampled> {
     let Args { shots, queries, keep, .. } = *args;
     let sampler = Sampler::new(domain, args.min_sentences)?;
-    let bar = progress_bar(args.episodes, &sampler.domain().name);
+    let bar = progress::episodes(args.episodes, &sampler.domain().name);
     let mut sizes = Vec::with_capacity(args.episodes);
     for episode in
         sampler.episodes(Settings { shots, queries, keep }, args.seed).take(args.episodes)
@@ -119,13 +118,6 @@ fn sample(
         left_out: sampler.left_out().map(Tag::to_string).collect(),
         scarce: sampler.scarce(shots).map(|(tag, _)| tag.to_string()).collect(),
     })
-}
-
-/// A bar on standard error, drawn only if that is a terminal.
-fn progress_bar(n_episodes: usize, domain: &str) -> ProgressBar {
-    let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} episodes")
-        .expect("the template is well-formed");
-    ProgressBar::new(n_episodes as u64).with_style(style).with_message(domain.to_owned())
 }
 
 /// Settings, seed and checksums: what it takes to draw the same episodes again, and to know that they are.

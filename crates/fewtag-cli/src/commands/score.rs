@@ -39,10 +39,7 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
         read_episodes(&args.predicted)?.into_iter().flat_map(|(_, sentences)| sentences).collect();
     same_words(args, gold.iter().flat_map(|(_, sentences)| sentences).collect(), &predicted)?;
     let report = judge(&gold, &predicted);
-    let mut tables = report.tables().to_vec();
-    tables.retain(|table| {
-        args.tables.is_empty() || args.tables.iter().any(|title| title == table.title())
-    });
+    let tables = values::asked_for(report.tables().to_vec(), &args.tables);
     out.write_all(table::render(&tables, args.format).as_bytes())?;
     Ok(())
 }

@@ -1,13 +1,19 @@
 //! Values that several commands take on their command line.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use fewtag::eval::Format;
+use fewtag::eval::{Format, Table};
 
 /// Parses the name of a table format; the names are listed in the help and completed by shells.
 pub(crate) fn table_format() -> impl TypedValueParser<Value = Format> {
     let named = |name: String| Format::ALL.into_iter().find(|format| format.name() == name);
     PossibleValuesParser::new(Format::ALL.map(Format::name))
         .map(move |name| named(name).expect("clap lets only these names pass"))
+}
+
+/// The tables whose titles were asked for, or all if none was.
+pub(crate) fn asked_for(mut tables: Vec<Table>, titles: &[String]) -> Vec<Table> {
+    tables.retain(|table| titles.is_empty() || titles.iter().any(|title| title == table.title()));
+    tables
 }
 
 /// Parses a whole number that must not be 0.
