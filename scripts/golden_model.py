@@ -12,7 +12,7 @@ import itertools
 import json
 import platform
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import tokenizers
@@ -41,13 +41,15 @@ def numbers(x: Tensor | float):
     return None if x <= crf.FORBIDDEN / 2 else float(f"{x:.9g}")
 
 
-def write(name: str, value) -> None:
+def write(name: str, value: list | dict) -> None:
     """One line per case, so that a change shows up as a readable difference."""
+    lines = lambda cases: "[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]"
     if isinstance(value, list):
-        text = "[\n" + ",\n".join(json.dumps(case) for case in value) + "\n]\n"
+        text = lines(value)
     else:
-        text = "{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in value.items()) + "\n}\n"
-    (GOLDEN / name).write_text(text, encoding="utf-8")
+        field = lambda k, v: f"{json.dumps(k)}: {lines(v) if k == 'cases' else json.dumps(v)}"
+        text = "{\n" + ",\n".join(field(k, v) for k, v in value.items()) + "\n}"
+    (GOLDEN / name).write_text(text + "\n", encoding="utf-8")
     print(f"{name}: {len(text) / 1024:.0f} KiB")
 
 
@@ -251,45 +253,40 @@ def combinations() -> list[Settings]:
     ]
 
 
-def gradient_file(encoder: Path, read: list[episodes.Episode]) -> list[dict]:
+def gradient_file(encoder: Path, read: list[episodes.Episode]) -> dict:
     """The loss of one batch and its gradient: the norm of every tensor, and all numbers of the small ones."""
-    batch = mixed_batches(read, 1)[0]
     cases = []
     for settings in combinations():
         tagger = seeded_tagger(encoder, settings, SCALE)
-        loss = batch_loss(tagger, read, batch)
+        loss = batch_loss(tagger, read, all_queries(read))
         loss.backward()
         gradients = {name.removeprefix("encoder.bert."): p.grad for name, p in tagger.named_parameters()}
-        gradients = {name: torch.zeros(()) if g is None else g for name, g in gradients.items()}
-        small = {name: numbers(g) for name, g in gradients.items() if g.numel() <= 40}
+        gradients = {name: g for name, g in gradients.items() if g is not None}
+        small = {name: numbers(g.flatten()) for name, g in gradients.items() if g.numel() <= 40}
         norms = {name: numbers(g.norm()) for name, g in gradients.items()}
-        cases.append({"settings": asdict(settings), "batch": batch, "loss": numbers(loss), "norms": norms, "full": small})
-    return cases
+        cases.append({"settings": asdict(settings), "loss": numbers(loss), "norms": norms, "full": small})
+    return {"head": head(tagger), "cases": cases}
 
 
-def training_file(encoder: Path, read: list[episodes.Episode]) -> list[dict]:
-    """Ten updates without dropout: the loss before each, and the head after the last."""
-    cases = []
+def training_file(encoder: Path, read: list[episodes.Episode]) -> dict:
+    """Ten updates without dropout: loss and gradient norm before each, and the head after the last."""
     optimisation = Optimisation(updates=10, encoder_rate=3e-3, head_rate=1e-2, warm_up=3)
-    runs = [(settings, single_batches(read, 10)) for settings in combinations()]
-    runs.append((replace(combinations()[-2]), mixed_batches(read, 10)))
-    for settings, batches in runs:
+    start = head(seeded_tagger(encoder, Settings(), SCALE))
+    runs = [(settings, len(read)) for settings in combinations()]
+    runs.append((combinations()[4], 1))
+    cases = []
+    for settings, n_episodes in runs:
         tagger = seeded_tagger(encoder, settings, SCALE)
-        losses = train(tagger, read, batches, optimisation)
-        cases.append({"settings": asdict(settings), "optimisation": asdict(optimisation), "batches": batches})
-        cases[-1] |= {"losses": numbers(losses), "head": head(tagger)}
-    return cases
+        batch = all_queries(read[:n_episodes])
+        losses, norms = train(tagger, read, [batch] * optimisation.updates, optimisation)
+        cases.append({"settings": asdict(settings), "episodes": n_episodes, "losses": numbers(losses)})
+        cases[-1] |= {"gradient_norms": numbers(norms), "head": head(tagger)}
+    return {"head": start, "optimisation": asdict(optimisation), "cases": cases}
 
 
-def single_batches(read: list[episodes.Episode], n: int) -> list[Batch]:
-    """Batch `b`: up to four queries of episode `b` (cyclic)."""
-    return [[(b % len(read), q) for q in range(len(read[b % len(read)].queries))][:4] for b in range(n)]
-
-
-def mixed_batches(read: list[episodes.Episode], n: int) -> list[Batch]:
-    """Batch `b`: query `b` (cyclic) of every episode, and the next one of the first."""
-    batches = [[(e, b % len(episode.queries)) for e, episode in enumerate(read)] for b in range(n)]
-    return [[*batch, (0, (b + 1) % len(read[0].queries))] for b, batch in enumerate(batches)]
+def all_queries(read: list[episodes.Episode]) -> Batch:
+    """One batch of everything: no order of drawing can change it."""
+    return [(e, q) for e, episode in enumerate(read) for q in range(len(episode.queries))]
 
 
 def main() -> None:

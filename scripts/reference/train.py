@@ -47,10 +47,12 @@ def batch_loss(model: Tagger, episodes: list[Episode], batch: Batch) -> Tensor:
     return torch.stack(losses).mean()
 
 
-def train(model: Tagger, episodes: list[Episode], batches: list[Batch], o: Optimisation) -> list[float]:
-    """Runs one update per batch; returns the loss before each."""
+def train(model: Tagger, episodes: list[Episode], batches: list[Batch], o: Optimisation) -> tuple[list[float], list[float]]:
+    """Runs one update per batch; returns the losses and gradient norms before each."""
     adamw, schedule = with_schedule(model, o)
-    return [update(model, adamw, schedule, batch_loss(model, episodes, batch), o) for batch in batches]
+    steps = [update(model, adamw, schedule, batch_loss(model, episodes, batch), o) for batch in batches]
+    losses, norms = zip(*steps)
+    return list(losses), list(norms)
 
 
 def with_schedule(model: Tagger, o: Optimisation):
@@ -59,10 +61,11 @@ def with_schedule(model: Tagger, o: Optimisation):
     return adamw, get_linear_schedule_with_warmup(adamw, o.warm_up, o.updates)
 
 
-def update(model: Tagger, adamw, schedule, loss: Tensor, o: Optimisation) -> float:
+def update(model: Tagger, adamw, schedule, loss: Tensor, o: Optimisation) -> tuple[float, float]:
+    """The loss and the norm of its gradient before clipping."""
     adamw.zero_grad()
     loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), o.clip)
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), o.clip)
     adamw.step()
     schedule.step()
-    return loss.item()
+    return loss.item(), norm.item()
