@@ -199,10 +199,10 @@ def seeded_tagger(encoder: Path, settings: Settings, scale: float) -> Tagger:
     return tagger
 
 
-def head(tagger: Tagger) -> dict:
-    """λ and the collapsed transitions."""
-    transitions = {name: numbers(p) for name, p in tagger.transitions.named_parameters()}
-    return {"scale": numbers(tagger.scale), "transitions": transitions}
+def head(tagger: Tagger, of=lambda parameter: parameter) -> dict:
+    """λ and the collapsed transitions, or what `of` makes of them."""
+    transitions = {name: numbers(of(p)) for name, p in tagger.transitions.named_parameters()}
+    return {"scale": numbers(of(tagger.scale)), "transitions": transitions}
 
 
 def model_file(encoder: Path, read: list[episodes.Episode]) -> dict:
@@ -260,11 +260,11 @@ def gradient_file(encoder: Path, read: list[episodes.Episode]) -> dict:
         tagger = seeded_tagger(encoder, settings, SCALE)
         loss = batch_loss(tagger, read, all_queries(read))
         loss.backward()
-        gradients = {name.removeprefix("encoder.bert."): p.grad for name, p in tagger.named_parameters()}
-        gradients = {name: g for name, g in gradients.items() if g is not None}
+        gradients = {name: p.grad for name, p in tagger.encoder.bert.named_parameters()}
         small = {name: numbers(g.flatten()) for name, g in gradients.items() if g.numel() <= 40}
         norms = {name: numbers(g.norm()) for name, g in gradients.items()}
-        cases.append({"settings": asdict(settings), "loss": numbers(loss), "norms": norms, "full": small})
+        cases.append({"settings": asdict(settings), "loss": numbers(loss), "norms": norms, "small": small})
+        cases[-1]["head"] = head(tagger, lambda p: torch.zeros_like(p) if p.grad is None else p.grad)
     return {"head": head(tagger), "cases": cases}
 
 

@@ -236,6 +236,7 @@ impl HeadPass<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::path::Path;
     use std::sync::Arc;
 
@@ -328,6 +329,58 @@ mod tests {
             let difference = (loss_at(step) - loss_at(-step)) / (2.0 * f64::from(step));
             let error = (slope - difference).abs() / difference.abs().max(1.0);
             assert!(error < 5e-3, "{settings:?}: {slope} or {difference}");
+        }
+    }
+
+    /// `tests/golden/model_gradients.json`, written by `scripts/golden_model.py`.
+    #[derive(serde::Deserialize)]
+    struct Golden {
+        head: Head,
+        cases: Vec<GoldenGradients>,
+    }
+
+    #[derive(serde::Deserialize)]
+    struct GoldenGradients {
+        settings: ModelSettings,
+        loss: f64,
+        head: Head,
+        /// The norm of every tensor of the encoder.
+        norms: BTreeMap<String, f64>,
+        /// All numbers of small tensors.
+        small: BTreeMap<String, Vec<f32>>,
+    }
+
+    #[test]
+    fn gradients_of_the_whole_model_agree_with_pytorch() {
+        let file = include_str!("../../tests/golden/model_gradients.json");
+        let Golden { head, cases } = serde_json::from_str(file).unwrap();
+        let episodes = data::read_episodes(&testdata("tiny-episodes.json")).unwrap();
+        let batch = Batch { episodes, names: true, n_skipped: 0 };
+        for golden in cases {
+            let mut tagger = tagger(golden.settings.clone());
+            *tagger.head_mut() = head;
+            let mut ours = ModelGradients::zeros(&tagger);
+            let loss = backward(&tagger, &batch, ALL_FIT, &mut ours).unwrap().loss;
+            let what = |name: &str| format!("{name}, {:?}", golden.settings);
+            assert_close(&what("loss"), &[loss as f32], &[golden.loss as f32]);
+            assert_close(&what("head"), ours.head.as_slice(), golden.head.as_slice());
+            for (tensor, values) in ours.encoder.parameters().tensors() {
+                let norm = optimizer::squared_norm(values).sqrt();
+                let name = what(&tensor.name);
+                assert_close(&name, &[norm as f32], &[golden.norms[&tensor.name] as f32]);
+                if let Some(numbers) = golden.small.get(&tensor.name) {
+                    assert_close(&name, values, numbers);
+                }
+            }
+        }
+    }
+
+    /// Relative where a number is large, absolute near zero.
+    fn assert_close(what: &str, ours: &[f32], reference: &[f32]) {
+        assert_eq!(ours.len(), reference.len(), "{what}");
+        for (ours, reference) in ours.iter().zip(reference) {
+            let error = (ours - reference).abs() / reference.abs().max(1.0);
+            assert!(error < 1e-5, "{what}: ours {ours}, reference {reference}, error {error:.1e}");
         }
     }
 

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use fewtag::encoder::{Bert, WordPieces, weights};
 use fewtag::head::Head;
-use fewtag::{Episode, Matrix, ModelSettings, Tag, data};
+use fewtag::{Episode, Matrix, ModelSettings, Tag, Tagger, data};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -49,6 +51,13 @@ pub(crate) fn tiny_episodes() -> Vec<Episode> {
 /// A file or directory of `testdata/`.
 pub(crate) fn testdata(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name)
+}
+
+/// An encoder with a given head and the default settings.
+pub(crate) fn tagger(encoder: &Path, head: Head) -> Tagger {
+    let engine = Bert::new(weights::load(encoder).expect("weights")).expect("an encoder");
+    let word_pieces = WordPieces::load(encoder).expect("a tokenizer");
+    Tagger::new(Arc::new(engine), word_pieces, ModelSettings::default(), head).expect("a tagger")
 }
 
 /// `[n, d]`

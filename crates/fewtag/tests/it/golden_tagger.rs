@@ -5,11 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use fewtag::emission::{ScorerKind, Similarity};
-use fewtag::encoder::{Bert, WordPieces, weights};
-use fewtag::eval::{EpisodeScore, Judged};
+use fewtag::eval::EpisodeScore;
+use fewtag::evaluate::evaluate;
 use fewtag::head::Head;
 use fewtag::transition::TransitionMode;
 use fewtag::{Context, Episode, ModelSettings, Tagger, data};
@@ -21,7 +20,7 @@ use crate::golden::{self, Answers, AnswersFile, assert_all_close, matrix, names}
 fn emissions_and_tags_of_the_whole_model_agree_with_pytorch() {
     let file: AnswersFile = golden::read("model_answers.json");
     let episodes = golden::tiny_episodes();
-    let tagger = tagger(&golden::testdata("tiny-encoder"), file.head);
+    let tagger = golden::tagger(&golden::testdata("tiny-encoder"), file.head);
     for case in &file.cases {
         let tagger = tagger.with_settings(case.settings.clone()).expect("sensible settings");
         for (episode, answers) in episodes.iter().zip(&case.episodes) {
@@ -40,12 +39,6 @@ fn check(tagger: &Tagger, episode: &Episode, answers: &Answers) {
         assert_all_close(&case, scored.emissions().values(), reference.values(), 1e-5);
         assert_eq!(names(&scored.tagged().tags), answers.predicted[q], "{case}");
     }
-}
-
-fn tagger(encoder: &Path, head: Head) -> Tagger {
-    let engine = Bert::new(weights::load(encoder).expect("weights")).expect("an encoder");
-    let word_pieces = WordPieces::load(encoder).expect("a tokenizer");
-    Tagger::new(Arc::new(engine), word_pieces, ModelSettings::default(), head).expect("a tagger")
 }
 
 /// Means over the episodes of a file, in per cent.
@@ -68,15 +61,14 @@ fn simbert_on_the_official_episodes_agrees_with_python() {
         ..ModelSettings::default()
     };
     let head = Head { scale: 1.0, ..Head::ZERO };
-    let tagger = tagger(&root.join("encoders/minilm-l6"), head);
+    let tagger = golden::tagger(&root.join("encoders/minilm-l6"), head);
     let tagger = tagger.with_settings(simbert).expect("sensible settings");
     for (name, means) in golden::read::<BTreeMap<String, Means>>("simbert_minilm.json") {
         let path = root.join("../shared/data/episodes").join(&name);
         let episodes = data::read_episodes(&path).expect("official episodes");
-        let scores: Vec<EpisodeScore> = episodes.iter().map(|e| judge(&tagger, e)).collect();
-        let mean = |score: fn(&EpisodeScore) -> f64| {
-            100.0 * scores.iter().map(score).sum::<f64>() / scores.len() as f64
-        };
+        let report = evaluate(&tagger, &episodes, || ()).expect("tagged episodes").report;
+        let mean =
+            |score: fn(&EpisodeScore) -> f64| 100.0 * report.domains[0].over_episodes(score).mean;
         let f1 = mean(EpisodeScore::f1);
         let sentence_macro_f1 = mean(EpisodeScore::sentence_macro_f1);
         assert!((f1 - means.episode_f1).abs() < 0.05, "{name}: {f1}");
@@ -85,17 +77,4 @@ fn simbert_on_the_official_episodes_agrees_with_python() {
             "{name}: {sentence_macro_f1}"
         );
     }
-}
-
-fn judge(tagger: &Tagger, episode: &Episode) -> EpisodeScore {
-    let adapted = tagger.adapt(&episode.support).expect("a support set");
-    let words: Vec<Vec<&str>> = episode.queries.iter().map(|q| q.words().collect()).collect();
-    let tagged = adapted.tag_all(&words).expect("short sentences");
-    let judged: Vec<Judged> = episode
-        .queries
-        .iter()
-        .zip(&tagged)
-        .map(|(query, tagged)| Judged::new(query.tags(), &tagged.tags))
-        .collect();
-    EpisodeScore::of(&judged)
 }

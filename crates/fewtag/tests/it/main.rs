@@ -8,6 +8,7 @@ mod golden_encoder;
 mod golden_head;
 mod golden_lstm;
 mod golden_tagger;
+mod golden_training;
 mod refusals;
 mod sampling;
 mod scores;

@@ -1,0 +1,75 @@
+//! Ten updates of the whole model against PyTorch: paired and separate, each scorer, each transition mode.
+//!
+//! `tests/golden/model_training.json` is written by `scripts/golden_model.py`, never by this crate. Every batch
+//! holds all queries, so that the order of drawing them plays no part.
+
+use fewtag::config::{Batching, Config};
+use fewtag::head::Head;
+use fewtag::train::Trainer;
+use fewtag::train::source::Read;
+use fewtag::{Episode, ModelSettings};
+use serde::Deserialize;
+
+use crate::golden::{self, assert_all_close};
+
+#[derive(Deserialize)]
+struct File {
+    head: Head,
+    optimisation: Optimisation,
+    cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Optimisation {
+    updates: u16,
+    encoder_rate: f32,
+    head_rate: f32,
+    decay: f32,
+    warm_up: u16,
+    clip: f32,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    settings: ModelSettings,
+    /// So many of the tiny episodes are learnt from.
+    episodes: usize,
+    losses: Vec<f32>,
+    gradient_norms: Vec<f32>,
+    head: Head,
+}
+
+#[test]
+fn ten_updates_agree_with_pytorch() {
+    let file: File = golden::read("model_training.json");
+    let episodes = golden::tiny_episodes();
+    for case in &file.cases {
+        let name = format!("{} episodes, {:?}", case.episodes, case.settings);
+        let mut trainer = trainer(&file, case, episodes[..case.episodes].to_vec());
+        let steps: Vec<_> = trainer.by_ref().map(|step| step.expect("an update")).collect();
+        let losses: Vec<f32> = steps.iter().map(|step| step.loss as f32).collect();
+        assert_all_close(&name, &losses, &case.losses, 1e-5);
+        let norms: Vec<f32> = steps.iter().map(|step| step.gradient_norm as f32).collect();
+        assert_all_close(&name, &norms, &case.gradient_norms, 1e-4);
+        let head = trainer.tagger().head();
+        assert_all_close(&name, head.as_slice(), case.head.as_slice(), 1e-5);
+    }
+}
+
+fn trainer(file: &File, case: &Case, episodes: Vec<Episode>) -> Trainer {
+    let Optimisation { updates, encoder_rate, head_rate, decay, warm_up, clip } = file.optimisation;
+    let mut config = Config { model: case.settings.clone(), ..Config::default() };
+    config.data.batches = Batching::Mixed;
+    config.optimizer.batch = episodes.iter().map(|episode| episode.queries.len()).sum();
+    config.optimizer.updates = Some(updates.into());
+    config.optimizer.warmup = f32::from(warm_up) / f32::from(updates);
+    config.optimizer.encoder_rate = encoder_rate;
+    config.optimizer.head_rate = head_rate;
+    config.optimizer.weight_decay = decay;
+    config.optimizer.clip = clip;
+    config.optimizer.dropout = 0.0;
+    let tagger = golden::tagger(&golden::testdata("tiny-encoder"), file.head);
+    let tagger = tagger.with_settings(case.settings.clone()).expect("sensible settings");
+    Trainer::start(config, tagger, Read::Episodes(episodes), Read::Episodes(Vec::new()))
+        .expect("a trainer")
+}
