@@ -1,19 +1,34 @@
 //! The tiny encoder of `testdata/` against PyTorch in float64: `tests/golden/encoder.origin.md`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fewtag::Matrix;
+use fewtag::encoder::optimizer::{clip_scale, encoder_parts, squared_gradient_norm};
 use fewtag::encoder::{
-    Activation, Bert, Engine, Gradients, PackedBatch, Parameters, Piece, weights,
+    Activation, AdamW, Bert, Engine, Frozen, Gradients, PackedBatch, Parameters, Piece, Rates,
+    Schedule, weights,
 };
 use safetensors::SafeTensors;
 use serde::Deserialize;
 
-use crate::golden::{assert_all_close, read};
+use crate::golden::{assert_all_close, assert_close, read, testdata};
 
 #[derive(Deserialize)]
 struct Golden {
     batches: Vec<Vec<Sequence>>,
+    training: Training,
+}
+
+#[derive(Deserialize)]
+struct Training {
+    updates: u64,
+    warm_up: u64,
+    peak_rate: f32,
+    decay: f32,
+    clip: f32,
+    losses: Vec<f32>,
+    gradient_norms: Vec<f32>,
+    rates: Vec<f32>,
 }
 
 #[derive(Deserialize)]
@@ -57,8 +72,7 @@ fn packed(sequences: &[Sequence]) -> PackedBatch {
 }
 
 fn tiny_weights() -> Parameters {
-    let dir: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny-encoder");
-    weights::load(&dir).expect("the tiny encoder")
+    weights::load(&testdata("tiny-encoder")).expect("the tiny encoder")
 }
 
 /// The tiny encoder with each non-linearity, and the name the golden file gives it.
@@ -110,4 +124,49 @@ fn assert_relative(case: &str, ours: &[f32], reference: &[f32], tolerance: f32) 
     // The key bias has the true gradient 0: a constant added to all keys changes no attention.
     let scale = norm(&mut reference.iter().copied()).max(1.0);
     assert!(difference <= tolerance * scale, "{case}: {:.1e}", difference / scale);
+}
+
+#[test]
+fn ten_updates_agree_with_pytorch() {
+    let (tensors, batches) = (Tensors::read(), batches());
+    let training = read::<Golden>("encoder.json").training;
+    let mut bert = Bert::new(tiny_weights()).expect("a shape");
+    let mut gradients = Gradients::zeros(bert.parameters().config());
+    let mut adam = AdamW::new(bert.parameters().values().len());
+    let schedule = Schedule { warm_up: training.warm_up, n_updates: training.updates };
+    let peak = Rates { learning_rate: training.peak_rate, weight_decay: training.decay };
+    for update in 0..training.updates as usize {
+        let batch = update % batches.len();
+        let target = tensors.rows(&format!("target.{batch}"), bert.width());
+        gradients.clear();
+        let loss = accumulate(&bert, &batches[batch], &target, &mut gradients);
+        let norm = squared_gradient_norm(&gradients).sqrt();
+        let rates = peak.scaled(schedule.factor(update as u64));
+        assert_close(&format!("loss {update}"), loss, training.losses[update], 1e-5);
+        assert_close(&format!("norm {update}"), norm as f32, training.gradient_norms[update], 1e-4);
+        assert_close(&format!("rate {update}"), rates.learning_rate, training.rates[update], 1e-8);
+        let parts = encoder_parts(bert.parameters_mut(), &gradients, Frozen::Nothing, rates);
+        adam.update(parts, clip_scale(norm, training.clip));
+    }
+    for (tensor, ours) in bert.parameters().tensors() {
+        let reference = tensors.named(&format!("updated.{}", tensor.name));
+        // Adam divides by the size of the gradient, so the noise around the key bias' true 0 moves it fully.
+        if !tensor.name.ends_with("key.bias") {
+            assert_all_close(&tensor.name, ours, &reference, 1e-4);
+        }
+    }
+}
+
+/// The mean squared distance between hidden rows and target rows; adds its gradient.
+fn accumulate(bert: &Bert, batch: &PackedBatch, target: &Matrix, gradients: &mut Gradients) -> f32 {
+    let (mut hidden, trace) = bert.encode_for_training(batch, None).expect("a batch that fits");
+    let n_rows = hidden.n_rows() as f32;
+    let mut loss = 0.0;
+    for (h, t) in hidden.values_mut().iter_mut().zip(target.values()) {
+        let difference = *h - t;
+        loss += f64::from(difference * difference);
+        *h = 2.0 * difference / n_rows;
+    }
+    bert.backward(batch, &trace, hidden, gradients);
+    loss as f32 / n_rows
 }
