@@ -4,13 +4,14 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-use fewtag::data::{self, EpisodeWriter, ReadOptions};
+use fewtag::data::{self, EpisodeWriter};
 use fewtag::eval::{Format, Summary, Table, table};
 use fewtag::sampler::{MIN_SENTENCES, SEED, Sampler, Settings};
 use fewtag::{Domain, Error, Tag, file};
 use serde::Serialize;
 use serde_json::json;
 
+use super::data::ReadArgs;
 use super::values;
 use crate::{progress, sha256};
 
@@ -48,9 +49,8 @@ pub(crate) struct Args {
     /// Episode file to write; its manifest is written beside it
     #[arg(long)]
     out: PathBuf,
-    /// How to print the summary
-    #[arg(long, value_parser = values::table_format(), default_value = Format::Text.name())]
-    format: Format,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
 /// What was drawn from one domain.
@@ -71,7 +71,11 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     file::write_atomically_with(&args.out, |file| {
         let mut writer = EpisodeWriter::new(BufWriter::new(file));
         for path in &args.files {
-            for domain in data::read_domains(path, &ReadOptions::default())? {
+            let corpus = data::read(path, &args.read.options())?;
+            for note in &corpus.notes {
+                warn(&format!("{}: {note}", path.display()));
+            }
+            for domain in corpus.domains {
                 if sampled.iter().any(|before: &Sampled| before.domain == domain.name) {
                     return Err(Error::DuplicateDomain { domain: domain.name, path: path.clone() });
                 }
@@ -86,9 +90,9 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
         format!("{:#}\n", self::manifest(args, &sampled)?).as_bytes(),
     )?;
     for domain in &sampled {
-        warn(args, domain);
+        warn_of_rare_tags(args, domain);
     }
-    out.write_all(table::render(&[summary(args, &sampled)], args.format).as_bytes())?;
+    out.write_all(table::render(&[summary(args, &sampled)], Format::Text).as_bytes())?;
     Ok(())
 }
 
@@ -144,25 +148,26 @@ fn manifest(args: &Args, sampled: &[Sampled]) -> anyhow::Result<serde_json::Valu
     }))
 }
 
-fn warn(args: &Args, sampled: &Sampled) {
-    let mut err = std::io::stderr().lock();
+fn warn_of_rare_tags(args: &Args, sampled: &Sampled) {
     let Sampled { domain, left_out, scarce, .. } = sampled;
     let Args { shots, min_sentences, .. } = args;
-    // Nobody is left to tell if standard error is gone.
     if !left_out.is_empty() {
         let tags = left_out.join(", ");
-        let _ = writeln!(
-            err,
-            "warning: {domain}: left out with their sentences, fewer than {min_sentences}: {tags}"
-        );
+        warn(&format!(
+            "{domain}: left out with their sentences, fewer than {min_sentences}: {tags}"
+        ));
     }
     if !scarce.is_empty() {
         let tags = scarce.join(", ");
-        let _ = writeln!(
-            err,
-            "warning: {domain}: every support set has all sentences, fewer than {shots}, of: {tags}"
-        );
+        warn(&format!(
+            "{domain}: every support set has all sentences, fewer than {shots}, of: {tags}"
+        ));
     }
+}
+
+fn warn(message: &str) {
+    // Nobody is left to tell if standard error is gone.
+    let _ = writeln!(std::io::stderr(), "warning: {message}");
 }
 
 fn summary(args: &Args, sampled: &[Sampled]) -> Table {
