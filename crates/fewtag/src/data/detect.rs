@@ -73,12 +73,31 @@ fn yaml_format(text: &str) -> Option<Format> {
 
 fn line_format(text: &str) -> Option<Format> {
     const LOOK_AT: usize = 100;
-    let ends_in_tag = |line: &str| {
-        line.split_ascii_whitespace().skip(1).last().is_some_and(conll::looks_like_tag)
+    let ends_in_tag = |line: &&str| {
+        let last = line.split_ascii_whitespace().skip(1).last();
+        last.is_some_and(conll::looks_like_tag)
     };
-    if text.lines().take(LOOK_AT).any(ends_in_tag) {
+    let lines: Vec<&str> =
+        text.lines().filter(|line| !line.trim().is_empty()).take(LOOK_AT).collect();
+    // Most lines must: a sentence may end in `vitamin B-12`, and a line of a corpus may lack its tag.
+    if lines.iter().copied().filter(ends_in_tag).count() * 2 > lines.len() {
         Some(Format::Conll)
     } else {
         text.contains("](").then_some(Format::Inline)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_columns_if_most_end_in_a_tag() {
+        let found = |text: &str| detect(Path::new("x"), text.as_bytes()).ok();
+        assert_eq!(found("a B-x\nb\nc O\n"), Some(Format::Conll));
+        assert_eq!(found("# one\n-DOCSTART- O\n\na O\nb O\n"), Some(Format::Conll));
+        assert_eq!(found("give me vitamin B-12\n[nina](artist)\n"), Some(Format::Inline));
+        assert_eq!(found("[nina](artist) sings\n"), Some(Format::Inline));
+        assert_eq!(found("no label here\n"), None);
     }
 }

@@ -121,29 +121,35 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<Episode>> {
 /// Writes episodes one at a time, so that a file of any number needs the memory of one.
 pub struct EpisodeWriter<W> {
     out: W,
-    domain: Option<String>,
+    /// The domains so far; the last one is still open.
+    domains: Vec<String>,
 }
 
 impl<W: Write> EpisodeWriter<W> {
     /// Writes to `out`.
     pub fn new(out: W) -> Self {
-        Self { out, domain: None }
+        Self { out, domains: Vec::new() }
     }
 
-    /// Writes one episode; those of one domain must come one after the other.
+    /// Writes one episode.
     ///
     /// # Errors
     ///
     /// [`Error::Write`] if the output fails.
+    ///
+    /// # Panics
+    ///
+    /// If the episodes of a domain do not come one after the other: its key would stand in the file twice.
     pub fn episode(&mut self, episode: &Episode) -> Result<()> {
         let mut text = String::new();
-        if self.domain.as_ref() == Some(&episode.domain) {
+        if self.domains.last() == Some(&episode.domain) {
             text.push_str(",\n");
         } else {
-            text.push_str(if self.domain.is_some() { "],\n" } else { "{" });
+            assert!(!self.domains.contains(&episode.domain), "`{}` comes back", episode.domain);
+            text.push_str(if self.domains.is_empty() { "{" } else { "],\n" });
             json::push(&episode.domain, &mut text);
             text.push_str(": [");
-            self.domain = Some(episode.domain.clone());
+            self.domains.push(episode.domain.clone());
         }
         text.push_str("{\"support\": ");
         push_part(episode.support.sentences(), &episode.domain, &mut text);
@@ -159,7 +165,7 @@ impl<W: Write> EpisodeWriter<W> {
     ///
     /// [`Error::Write`] if the output fails.
     pub fn finish(mut self) -> Result<W> {
-        let foot = if self.domain.is_some() { "]}\n" } else { "{}\n" };
+        let foot = if self.domains.is_empty() { "{}\n" } else { "]}\n" };
         self.out.write_all(foot.as_bytes()).map_err(Error::Write)?;
         Ok(self.out)
     }

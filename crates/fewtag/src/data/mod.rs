@@ -274,11 +274,15 @@ pub fn parse_episodes(path: &Path, bytes: &[u8]) -> Result<Vec<Episode>> {
     episodes::parse(path, file::text(path, bytes)?)
 }
 
-/// Writes episodes in the official JSON; those of one domain must stand together.
+/// Writes episodes in the official JSON.
 ///
 /// # Errors
 ///
 /// [`crate::Error::Write`] if `out` fails.
+///
+/// # Panics
+///
+/// If the episodes of a domain do not stand together.
 pub fn write_episodes<'a>(
     out: impl std::io::Write,
     episodes: impl IntoIterator<Item = &'a Episode>,
