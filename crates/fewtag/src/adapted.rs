@@ -8,7 +8,7 @@
 //! query is read beside every support sentence. Sentences are read in groups, but an answer does not depend
 //! on what else is in its group.
 
-use crate::crf::{self, Path, Posterior};
+use crate::crf::{self, Path};
 use crate::domain::SupportSet;
 use crate::embedder::{self, Sequence};
 use crate::emission::{Contribution, Members, References, SupportVectors};
@@ -234,21 +234,8 @@ impl Scored<'_> {
     /// If a span is empty or reaches beyond the sentence.
     #[must_use]
     pub fn probabilities(&self, spans: &[Span]) -> Vec<f32> {
-        if spans.is_empty() {
-            return Vec::new();
-        }
         let Adapted { tagger, tags, .. } = self.adapted;
-        let cooling = 1.0 / tagger.settings().temperature;
-        let transitions =
-            tagger.head().decoding_table(tagger.settings()).scaled(cooling).over(tags);
-        let scores = self.emissions.scaled(tagger.head().scale * cooling);
-        let posterior = Posterior::new(&scores, &transitions);
-        let probability = |span: &Span| {
-            let [begin, inside] = [Tag::B(span.slot.clone()), Tag::I(span.slot.clone())];
-            let words = span.start..span.end;
-            posterior.span(words, tags.index_of(&begin), tags.index_of(&inside)) as f32
-        };
-        spans.iter().map(probability).collect()
+        tagger.head().span_probabilities(tagger.settings(), tags, &self.emissions, spans)
     }
 
     /// The `n` best tag paths with their scores, best first (of [`crate::TransitionMode::Rule`] those of

@@ -14,11 +14,11 @@
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
-use crate::crf;
+use crate::crf::{self, Posterior};
 use crate::matrix::Matrix;
 use crate::random::Random;
 use crate::settings::ModelSettings;
-use crate::tag::TagSet;
+use crate::tag::{Span, Tag, TagSet};
 use crate::transition::{CollapsedTransitions, TransitionMode};
 
 /// The learned numbers above the encoder: 22 of them. A gradient of a head is another head.
@@ -113,6 +113,34 @@ impl Head {
         }
     }
 
+    /// The probability of each span, whether it was chosen or not, by the scores divided by the temperature.
+    ///
+    /// # Panics
+    ///
+    /// If the shapes disagree, or if a span is empty or reaches beyond the sentence.
+    #[must_use]
+    pub fn span_probabilities(
+        &self,
+        settings: &ModelSettings,
+        tags: &TagSet,
+        emissions: &Matrix,
+        spans: &[Span],
+    ) -> Vec<f32> {
+        if spans.is_empty() {
+            return Vec::new();
+        }
+        let cooling = 1.0 / settings.temperature;
+        let transitions = self.decoding_table(settings).scaled(cooling).over(tags);
+        let scores = emissions.scaled(self.scale * cooling);
+        let posterior = Posterior::new(&scores, &transitions);
+        let probability = |span: &Span| {
+            let [begin, inside] = [Tag::B(span.slot.clone()), Tag::I(span.slot.clone())];
+            let words = span.start..span.end;
+            posterior.span(words, tags.index_of(&begin), tags.index_of(&inside)) as f32
+        };
+        spans.iter().map(probability).collect()
+    }
+
     /// The transition scores that decoding and probabilities use.
     #[must_use]
     pub fn decoding_table(&self, settings: &ModelSettings) -> CollapsedTransitions {
@@ -128,7 +156,6 @@ impl Head {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tag::Tag;
 
     fn tags() -> TagSet {
         let tags: Vec<Tag> = ["B-a", "I-a", "B-b"].iter().map(|t| t.parse().unwrap()).collect();

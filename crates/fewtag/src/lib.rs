@@ -6,6 +6,7 @@
 
 pub mod adapted;
 pub mod baselines;
+pub mod calibrate;
 pub mod config;
 pub mod crf;
 pub mod data;

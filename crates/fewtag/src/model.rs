@@ -120,6 +120,19 @@ pub fn save(tagger: &Tagger, dir: &Path, storage: Storage) -> Result<()> {
     write("fewtag.json", &json(&description))
 }
 
+/// Changes the temperature of the model in `dir`, and nothing else.
+///
+/// # Errors
+///
+/// If `dir` holds no model of this version, or cannot be written.
+pub fn set_temperature(dir: &Path, temperature: f32) -> Result<()> {
+    let path = dir.join("fewtag.json");
+    let mut description = Description::from_json(&file::read(&path)?, &path)?;
+    description.settings.temperature = temperature;
+    description.settings.check()?;
+    file::write_atomically(&path, &json(&description))
+}
+
 /// A `config.json` that says what it configures, as `transformers` wants it.
 #[derive(Serialize)]
 struct Config<'a> {
@@ -223,6 +236,16 @@ mod tests {
         assert!(std::fs::metadata(dir.path().join("model.safetensors")).unwrap().len() > small);
         let again = load(dir.path()).unwrap();
         assert_eq!(again.engine().parameters(), tagger.engine().parameters());
+    }
+
+    #[test]
+    fn the_temperature_can_be_set_alone() {
+        let dir = saved(Storage::Int8);
+        set_temperature(dir.path(), 2.5).unwrap();
+        let settings = ModelSettings { temperature: 2.5, ..tiny().settings().clone() };
+        assert_eq!(*load(dir.path()).unwrap().settings(), settings);
+        assert!(matches!(set_temperature(dir.path(), f32::NAN), Err(Error::Setting { .. })));
+        assert!(load(dir.path()).is_ok());
     }
 
     #[test]

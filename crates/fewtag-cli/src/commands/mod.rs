@@ -5,6 +5,7 @@ mod crossval;
 mod data;
 mod encoder;
 mod evaluate;
+mod model;
 mod sample;
 mod score;
 mod train;
@@ -20,6 +21,7 @@ pub(crate) enum Command {
     Data(data::Args),
     Encoder(encoder::Args),
     Evaluate(evaluate::Args),
+    Model(model::Args),
     Sample(sample::Args),
     Score(score::Args),
     Train(train::Args),
@@ -33,6 +35,7 @@ pub(crate) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<()>
         Command::Data(args) => data::run(args, out),
         Command::Encoder(args) => encoder::run(args, out),
         Command::Evaluate(args) => evaluate::run(args, out),
+        Command::Model(args) => model::run(args, out),
         Command::Sample(args) => sample::run(args, out),
         Command::Score(args) => score::run(args, out),
         Command::Train(args) => train::run(args, out),

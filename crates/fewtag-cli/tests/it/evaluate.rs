@@ -10,13 +10,13 @@ use tempfile::TempDir;
 
 use crate::{failure, success};
 
-fn testdata(name: &str) -> String {
+pub(crate) fn testdata(name: &str) -> String {
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
     testdata.join(name).to_str().unwrap().to_owned()
 }
 
 /// A directory with an untrained model of this seed.
-fn model(seed: u64) -> TempDir {
+pub(crate) fn model(seed: u64) -> TempDir {
     let settings = ModelSettings { context: Context::Separate, ..ModelSettings::default() };
     let tagger = model::from_encoder(Path::new(&testdata("tiny-encoder")), settings, seed).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -24,11 +24,11 @@ fn model(seed: u64) -> TempDir {
     dir
 }
 
-fn path(dir: &TempDir, name: &str) -> String {
+pub(crate) fn path(dir: &TempDir, name: &str) -> String {
     dir.path().join(name).to_str().unwrap().to_owned()
 }
 
-fn json(text: &str) -> Value {
+pub(crate) fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 

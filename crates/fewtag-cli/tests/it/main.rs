@@ -5,6 +5,7 @@
 mod data;
 mod encoder;
 mod evaluate;
+mod model;
 mod sample;
 mod score;
 

@@ -1,0 +1,57 @@
+//! `fewtag model calibrate`: probabilities that mean what they say.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use fewtag::calibrate::Predictions;
+use fewtag::eval::{Format, table};
+use fewtag::{data, model};
+
+use crate::commands::values;
+
+/// Fit the temperature of a model, so that its probabilities are honest
+///
+/// Tags the queries of episodes that the model was not trained on, and finds the temperature at which the probabilities
+/// of the predicted spans fit best how many of them are right. It is saved in the model's `fewtag.json`; tags do not
+/// change. Prints how honest the probabilities are: spans by their probability, and the expected calibration error.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  fewtag model calibrate runs/music episodes.json
+  fewtag model calibrate runs/music episodes.json --dry-run --format markdown")]
+pub(crate) struct Args {
+    /// Model directory written by `fewtag train`
+    model: PathBuf,
+    /// Episode files (docs/episodes.md)
+    #[arg(required = true)]
+    episodes: Vec<PathBuf>,
+    /// Leave the model as it is
+    #[arg(long)]
+    dry_run: bool,
+    /// How to print the table
+    #[arg(long, value_parser = values::table_format(), default_value = Format::Text.name())]
+    format: Format,
+}
+
+/// Runs the command, writing the table to `out`.
+pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
+    let tagger = model::load(&args.model)?;
+    let mut episodes = Vec::new();
+    for path in &args.episodes {
+        episodes.extend(data::read_episodes(path)?);
+    }
+    let predictions = Predictions::new(&tagger, &episodes)?;
+    let temperature = predictions.best_temperature();
+    let before = predictions.reliability(tagger.settings().temperature);
+    let after = predictions.reliability(temperature);
+    if !args.dry_run {
+        model::set_temperature(&args.model, temperature)?;
+    }
+    let mut summary =
+        fewtag::eval::Table::new("calibration", ["", "temperature", "expected error"]);
+    for (when, reliability) in [("before", &before), ("after", &after)] {
+        let error = 100.0 * reliability.expected_error();
+        summary.push([when.into(), f64::from(reliability.temperature).into(), error.into()]);
+    }
+    out.write_all(table::render(&[summary, after.table()], args.format).as_bytes())?;
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! Making probabilities honest: of the spans that are given 80 %, 80 % should be right.
+//!
+//! One number is fitted on episodes that the model was not trained on: the temperature τ, by which all
+//! scores are divided before they become probabilities. It changes no tag. With `pₖ(τ)` the probability of the
+//! k-th predicted span, and `yₖ` whether it is right,
+//!
+//! ```text
+//! τ = argmin −Σₖ yₖ·log pₖ(τ) + (1 − yₖ)·log(1 − pₖ(τ))
+//! ECE = Σ over ten bins of p   (share of the spans) · |mean p − share that is right|
+//! ```
+//!
+//! Source: Guo et al. (2017), "On calibration of modern neural networks".
+
+use rayon::prelude::*;
+
+use crate::domain::Episode;
+use crate::error::Result;
+use crate::eval::{Cell, Table};
+use crate::head::Head;
+use crate::matrix::Matrix;
+use crate::settings::ModelSettings;
+use crate::tag::{Span, TagSet};
+use crate::tagger::Tagger;
+
+/// Temperatures outside make all probabilities 0 and 1, or all alike.
+const RANGE: (f64, f64) = (0.02, 50.0);
+const N_BINS: usize = 10;
+
+/// The predicted spans of a set of episodes, and which of them are right.
+pub struct Predictions {
+    head: Head,
+    settings: ModelSettings,
+    queries: Vec<Query>,
+}
+
+struct Query {
+    tags: TagSet,
+    emissions: Matrix,
+    spans: Vec<Span>,
+    right: Vec<bool>,
+}
+
+impl Predictions {
+    /// Tags the queries of all episodes.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the tagger refuses, such as a sentence that is too long.
+    pub fn new(tagger: &Tagger, episodes: &[Episode]) -> Result<Self> {
+        let of_episode = |episode: &Episode| -> Result<Vec<Query>> {
+            let adapted = tagger.adapt(&episode.support)?;
+            let query = |gold: &crate::Sentence| {
+                let words: Vec<&str> = gold.words().collect();
+                let scored = adapted.score(&words)?;
+                let spans: Vec<Span> =
+                    scored.tagged().spans.into_iter().map(|found| found.span).collect();
+                let gold = gold.spans();
+                let right = spans.iter().map(|span| gold.contains(span)).collect();
+                let (tags, emissions) = (adapted.tag_set().clone(), scored.emissions().clone());
+                Ok(Query { tags, emissions, spans, right })
+            };
+            episode.queries.iter().map(query).collect()
+        };
+        let queries = episodes.par_iter().map(of_episode).collect::<Result<Vec<_>>>()?;
+        let queries = queries.into_iter().flatten().collect();
+        Ok(Self { head: *tagger.head(), settings: tagger.settings().clone(), queries })
+    }
+
+    /// The temperature with the smallest log loss; 1 if no span was predicted.
+    #[must_use]
+    pub fn best_temperature(&self) -> f32 {
+        if self.queries.iter().all(|query| query.spans.is_empty()) {
+            return 1.0;
+        }
+        minimum(|log_temperature| self.log_loss(log_temperature.exp() as f32)) as f32
+    }
+
+    /// How honest the probabilities are at a temperature.
+    #[must_use]
+    pub fn reliability(&self, temperature: f32) -> Reliability {
+        let mut bins = [Bin::default(); N_BINS];
+        for (probability, right) in self.probabilities(temperature) {
+            let above = |bin: &usize| probability >= *bin as f64 / N_BINS as f64;
+            let bin = &mut bins[(1..N_BINS).filter(above).count()];
+            bin.spans += 1;
+            bin.right += usize::from(right);
+            bin.probability += probability;
+        }
+        Reliability { temperature, bins }
+    }
+
+    fn log_loss(&self, temperature: f32) -> f64 {
+        // A probability that rounds to 0 or 1 costs much, but not everything.
+        let certain = 1e-6;
+        let loss = |(p, right): (f64, bool)| {
+            let p = if right { p } else { 1.0 - p };
+            -p.clamp(certain, 1.0).ln()
+        };
+        self.probabilities(temperature).into_iter().map(loss).sum()
+    }
+
+    fn probabilities(&self, temperature: f32) -> Vec<(f64, bool)> {
+        let settings = ModelSettings { temperature, ..self.settings.clone() };
+        let of_query = |query: &Query| {
+            let Query { tags, emissions, spans, right } = query;
+            let probabilities = self.head.span_probabilities(&settings, tags, emissions, spans);
+            probabilities.into_iter().map(f64::from).zip(right.iter().copied()).collect::<Vec<_>>()
+        };
+        // Collected in order, so that sums do not depend on the threads.
+        self.queries.par_iter().map(of_query).collect::<Vec<_>>().into_iter().flatten().collect()
+    }
+}
+
+/// Golden-section search over the logarithm of the temperature.
+fn minimum(cost: impl Fn(f64) -> f64) -> f64 {
+    let golden = (5.0_f64.sqrt() - 1.0) / 2.0;
+    let (mut low, mut high) = (RANGE.0.ln(), RANGE.1.ln());
+    // 30 steps leave a millionth of the range.
+    for _ in 0..30 {
+        let (left, right) = (high - golden * (high - low), low + golden * (high - low));
+        if cost(left) <= cost(right) {
+            high = right;
+        } else {
+            low = left;
+        }
+    }
+    f64::midpoint(low, high).exp()
+}
+
+/// Predicted spans by their probability.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reliability {
+    /// What the scores were divided by.
+    pub temperature: f32,
+    /// Ten bins of equal width.
+    bins: [Bin; N_BINS],
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Bin {
+    spans: usize,
+    right: usize,
+    /// Summed.
+    probability: f64,
+}
+
+impl Reliability {
+    /// The expected calibration error, from 0 (honest) to 1; 0 if there is no span.
+    #[must_use]
+    pub fn expected_error(&self) -> f64 {
+        let n_spans: usize = self.bins.iter().map(|bin| bin.spans).sum();
+        let gap = |bin: &Bin| (bin.probability - bin.right as f64).abs();
+        self.bins.iter().map(gap).sum::<f64>() / n_spans.max(1) as f64
+    }
+
+    /// One row per bin that holds spans, in per cent.
+    #[must_use]
+    pub fn table(&self) -> Table {
+        let mut table =
+            Table::new("reliability", ["from", "to", "spans", "mean probability", "right"]);
+        let percent = |part: f64, bin: &Bin| Cell::from(100.0 * part / bin.spans as f64);
+        for (b, bin) in self.bins.iter().enumerate().filter(|(_, bin)| bin.spans > 0) {
+            let edge = |b: usize| Cell::from(100 * b / N_BINS);
+            let shares = [percent(bin.probability, bin), percent(bin.right as f64, bin)];
+            table.push([edge(b), edge(b + 1), bin.spans.into()].into_iter().chain(shares));
+        }
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+    use crate::tag::Tag;
+    use crate::transition::{CollapsedTransitions, TransitionMode};
+
+    /// One-word sentences whose word is `B-a` with the odds `exp(score / temperature)`.
+    fn predictions(temperature: f64) -> Predictions {
+        let tags = TagSet::new(&["B-a".parse::<Tag>().unwrap()]);
+        let mut random = Random::new(1);
+        let slot = tags.slots()[0].clone();
+        let query = |_| {
+            let score = 6.0 * random.unit();
+            let right = random.unit() < 1.0 / (1.0 + (-score / temperature).exp());
+            Query {
+                tags: tags.clone(),
+                emissions: Matrix::new(vec![0.0, score as f32], 2),
+                spans: vec![Span { start: 0, end: 1, slot: slot.clone() }],
+                right: vec![right],
+            }
+        };
+        let settings =
+            ModelSettings { transitions: TransitionMode::None, ..ModelSettings::default() };
+        let head = Head { scale: 1.0, transitions: CollapsedTransitions::ZERO };
+        Predictions { head, settings, queries: (0..2000).map(query).collect() }
+    }
+
+    #[test]
+    fn the_temperature_that_made_the_data_is_found() {
+        for temperature in [0.5, 1.0, 4.0] {
+            let found = f64::from(predictions(temperature).best_temperature());
+            assert!((found / temperature).ln().abs() < 0.2, "{found} {temperature}");
+        }
+    }
+
+    #[test]
+    fn honest_probabilities_have_a_small_error() {
+        let predictions = predictions(4.0);
+        let fitted = predictions.reliability(predictions.best_temperature());
+        assert!(fitted.expected_error() < 0.04, "{fitted:?}");
+        assert!(predictions.reliability(1.0).expected_error() > 0.15);
+    }
+
+    #[test]
+    fn nothing_predicted_needs_no_calibration() {
+        let mut predictions = predictions(1.0);
+        predictions.queries.clear();
+        assert!((predictions.best_temperature() - 1.0).abs() < f32::EPSILON);
+        assert!(predictions.reliability(1.0).expected_error().abs() < f64::EPSILON);
+    }
+}
