@@ -19,64 +19,84 @@ use super::kernels::dropout::Place;
 use super::kernels::matmul::{Left, Panels, Product, Strips, View, Write};
 use super::kernels::{add, vectorised};
 use super::layer::{Flow, LayerPass, LayerTrace, PackedLayer, Workspace};
-use super::parameters::{Gradients, Layer, Linear, Parameters};
+use super::parameters::{Embeddings, Gradients, Layer, Linear, Parameters};
+use super::spare::{Lent, Spare};
 use crate::matrix::Matrix;
 
 /// About how many numbers a tile of a weight's gradient has: few enough to share out the work.
 const TILE: usize = 48 * 384;
 
-/// Runs the way down; see [`super::Engine::backward`].
-pub(super) fn run(
-    parameters: &Parameters,
-    batch: &PackedBatch,
-    record: &Record,
-    d_hidden: &Matrix,
-    gradients: &mut Gradients,
-) -> Option<Matrix> {
-    let (config, weights) = (parameters.config(), parameters.weights());
-    let (h, way) = (config.hidden_size, &record.way);
-    let shape = (d_hidden.n_rows(), d_hidden.n_cols());
-    assert_eq!(shape, (batch.n_pieces(), h), "shape of the gradient rows");
-    let groups = Group::cut(batch).into_iter().zip(&record.groups);
-    let mut groups: Vec<Descent> =
-        groups.map(|(group, trace)| Descent::new(group, trace, d_hidden)).collect();
+/// The way down of one batch.
+pub(super) struct Down<'a> {
+    pub(super) parameters: &'a Parameters,
+    pub(super) batch: &'a PackedBatch,
+    pub(super) record: &'a Record,
+    pub(super) spare: &'a Spare<Buffers>,
+}
 
-    let ids = batch.pieces().iter().map(|piece| piece.id);
-    let mut gradients = gradients.weights_mut(ids.filter(|_| way.below == Below::Embeddings));
-    for l in (way.kept..way.layers.end).rev() {
-        let packed = PackedLayer::straight(&weights.layers[l], config);
-        let is_lowest = l == way.kept;
-        groups.par_iter_mut().with_max_len(1).for_each(|descent| {
-            let pass = LayerPass {
-                config,
-                weights: &weights.layers[l],
-                packed: &packed,
-                dropout: way.dropout(l),
-                group: &descent.group.clone(),
-            };
-            descent.step(&pass, l - way.kept);
-            if !is_lowest || way.below != Below::Nothing {
-                pass.through_qkv(&descent.flow, &mut descent.dx);
+impl Down<'_> {
+    /// See [`super::Engine::backward`].
+    pub(super) fn run(&self, d_hidden: &Matrix, gradients: &mut Gradients) -> Option<Matrix> {
+        let (config, way) = (self.parameters.config(), &self.record.way);
+        let shape = (d_hidden.n_rows(), d_hidden.n_cols());
+        let expected = (self.batch.n_pieces(), config.hidden_size);
+        assert_eq!(shape, expected, "shape of the gradient rows");
+        let groups = Group::cut(self.batch).into_iter().zip(&self.record.groups);
+        let mut groups: Vec<Descent> = groups
+            .map(|(group, trace)| {
+                let dx = group.part(d_hidden.values(), d_hidden.n_cols()).to_vec();
+                Descent { group, trace, dx, buffers: self.spare.lend() }
+            })
+            .collect();
+
+        let ids = self.batch.pieces().iter().map(|piece| piece.id);
+        let mut gradients = gradients.weights_mut(ids.filter(|_| way.below == Below::Embeddings));
+        self.through_layers(&mut groups, &mut gradients.layers);
+        match way.below {
+            Below::Nothing => None,
+            Below::Rows => {
+                let rows: Vec<_> = groups.into_iter().map(|descent| descent.dx).collect();
+                Some(Matrix::new(rows.concat(), config.hidden_size))
             }
-        });
-        layer_gradients(config, &groups, l - way.kept, &mut gradients.layers[l]);
-    }
-    match way.below {
-        Below::Nothing => None,
-        Below::Rows => {
-            let rows: Vec<_> = groups.into_iter().map(|descent| descent.dx).collect();
-            Some(Matrix::new(rows.concat(), h))
+            Below::Embeddings => {
+                self.through_embeddings(groups, &mut gradients.embeddings);
+                None
+            }
         }
-        Below::Embeddings => {
-            for Descent { group, trace, mut dx, .. } in groups {
-                if let Some(dropout) = way.dropout(0) {
-                    dropout.apply(Place::Embeddings, group.rows().start, &mut dx, h);
+    }
+
+    fn through_layers(&self, groups: &mut [Descent], gradients: &mut [Layer<&mut [f32]>]) {
+        let (config, weights) = (self.parameters.config(), self.parameters.weights());
+        let way = &self.record.way;
+        let mut packed = PackedLayer::default();
+        for l in (way.kept..way.layers.end).rev() {
+            packed.pack(&weights.layers[l], config, Panels::pack);
+            let is_wanted_below = l > way.kept || way.below != Below::Nothing;
+            groups.par_iter_mut().with_max_len(1).for_each(|descent| {
+                let pass = LayerPass {
+                    config,
+                    weights: &weights.layers[l],
+                    packed: &packed,
+                    dropout: way.dropout(l),
+                    group: &descent.group.clone(),
+                };
+                descent.step(&pass, l - way.kept);
+                if is_wanted_below {
+                    pass.through_qkv(&descent.buffers.flow, &mut descent.dx);
                 }
-                let normalised = trace.embeddings.as_ref().expect("kept where embeddings train");
-                let gamma = weights.embeddings.norm.weight;
-                embeddings::backward(&group, normalised, gamma, &dx, &mut gradients.embeddings);
+            });
+            layer_gradients(config, groups, l - way.kept, &mut gradients[l]);
+        }
+    }
+
+    fn through_embeddings(&self, groups: Vec<Descent>, gradients: &mut Embeddings<&mut [f32]>) {
+        let gamma = self.parameters.weights().embeddings.norm.weight;
+        for Descent { group, trace, mut dx, .. } in groups {
+            if let Some(dropout) = self.record.way.dropout(0) {
+                dropout.apply(Place::Embeddings, group.rows().start, &mut dx, gamma.len());
             }
-            None
+            let normalised = trace.embeddings.as_ref().expect("kept where embeddings train");
+            embeddings::backward(&group, normalised, gamma, &dx, gradients);
         }
     }
 }
@@ -87,13 +107,19 @@ struct Descent<'a> {
     trace: &'a GroupTrace,
     /// The gradient by the rows that the next lower layer put out, `[n, h]`.
     dx: Vec<f32>,
+    buffers: Lent<Buffers>,
+}
+
+/// What a group writes on its way down, layer after layer.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
     flow: Flow,
     inputs: LinearInputs,
     workspace: Workspace,
 }
 
 /// What entered each linear layer, as the right factor of `dYᵀ X`.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct LinearInputs {
     qkv: Panels,
     attention_output: Panels,
@@ -101,28 +127,18 @@ struct LinearInputs {
     down: Panels,
 }
 
-impl<'a> Descent<'a> {
-    fn new(group: Group<'a>, trace: &'a GroupTrace, d_hidden: &Matrix) -> Self {
-        Self {
-            dx: group.part(d_hidden.values(), d_hidden.n_cols()).to_vec(),
-            group,
-            trace,
-            flow: Flow::default(),
-            inputs: LinearInputs::default(),
-            workspace: Workspace::default(),
-        }
-    }
-
+impl Descent<'_> {
     /// Goes down through kept layer `l` and packs what entered its linear layers.
     fn step(&mut self, pass: &LayerPass, l: usize) {
         let (h, f) = (pass.config.hidden_size, pass.config.intermediate_size);
         let trace = &self.trace.layers[l];
-        self.flow.d_output = std::mem::take(&mut self.dx);
-        self.dx = pass.backward(trace, &mut self.flow, &mut self.workspace);
-        self.inputs.qkv.pack(View::new(&trace.input, h));
-        self.inputs.attention_output.pack(View::new(&trace.context, h));
-        self.inputs.up.pack(View::new(&self.flow.middle, h));
-        self.inputs.down.pack(View::new(&self.flow.activated, f));
+        let Buffers { flow, inputs, workspace } = &mut *self.buffers;
+        std::mem::swap(&mut self.dx, &mut flow.d_output);
+        pass.backward(trace, flow, &mut self.dx, workspace);
+        inputs.qkv.pack(View::new(&trace.input, h));
+        inputs.attention_output.pack(View::new(&trace.context, h));
+        inputs.up.pack(View::new(&flow.middle, h));
+        inputs.down.pack(View::new(&flow.activated, f));
     }
 }
 
@@ -135,29 +151,17 @@ fn layer_gradients(
 ) {
     let (h, f) = (config.hidden_size, config.intermediate_size);
     let mut tiles = Vec::new();
-    let linear = |d: fn(&Flow) -> &[f32], x: fn(&LinearInputs) -> &Panels, n_out, n_in| Source {
-        d,
-        x,
-        n_out,
-        n_in,
-    };
-    let sources = [
-        (linear(|flow| &flow.d_qkv, |x| &x.qkv, 3 * h, h), &mut gradients.qkv),
-        (
-            linear(|flow| &flow.d_attention_output, |x| &x.attention_output, h, h),
-            &mut gradients.attention_output,
-        ),
-        (linear(|flow| &flow.d_pre, |x| &x.up, f, h), &mut gradients.up),
-        (linear(|flow| &flow.d_down, |x| &x.down, h, f), &mut gradients.down),
-    ];
-    for (source, gradient) in sources {
-        source.cut(gradient, &mut tiles);
-    }
+    let [qkv, attention_output, up, down] = sources(h, f);
+    qkv.cut(&mut gradients.qkv, &mut tiles);
+    attention_output.cut(&mut gradients.attention_output, &mut tiles);
+    up.cut(&mut gradients.up, &mut tiles);
+    down.cut(&mut gradients.down, &mut tiles);
     let norms = || {
         for descent in groups {
-            let LayerTrace { attention_norm, output_norm, .. } = &descent.trace.layers[l];
-            attention_norm.accumulate(&descent.flow.d_middle, &mut gradients.attention_norm);
-            output_norm.accumulate(&descent.flow.d_output, &mut gradients.output_norm);
+            let LayerTrace { attention_norm, output_norm, .. } = &*descent.trace.layers[l];
+            let flow = &descent.buffers.flow;
+            attention_norm.accumulate(&flow.d_middle, &mut gradients.attention_norm);
+            output_norm.accumulate(&flow.d_output, &mut gradients.output_norm);
         }
     };
     let tiles = || tiles.into_par_iter().with_max_len(1).for_each(|tile| tile.sum(groups));
@@ -173,6 +177,21 @@ struct Source {
     x: fn(&LinearInputs) -> &Panels,
     n_out: usize,
     n_in: usize,
+}
+
+/// The linear layers of a transformer layer: qkv, attention output, up, down.
+fn sources(h: usize, f: usize) -> [Source; 4] {
+    [
+        Source { d: |flow| &flow.d_qkv, x: |x| &x.qkv, n_out: 3 * h, n_in: h },
+        Source {
+            d: |flow| &flow.d_attention_output,
+            x: |x| &x.attention_output,
+            n_out: h,
+            n_in: h,
+        },
+        Source { d: |flow| &flow.d_pre, x: |x| &x.up, n_out: f, n_in: h },
+        Source { d: |flow| &flow.d_down, x: |x| &x.down, n_out: h, n_in: f },
+    ]
 }
 
 impl Source {
@@ -202,9 +221,9 @@ impl Tile<'_> {
         let (n_out, n_rows) = (self.source.n_out, self.bias.len());
         let mut strips = Strips::default();
         for descent in groups {
-            let d = (self.source.d)(&descent.flow);
+            let d = (self.source.d)(&descent.buffers.flow);
             strips.pack_transposed(View::new(d, n_out).cols(self.first_row, n_rows));
-            let right = (self.source.x)(&descent.inputs);
+            let right = (self.source.x)(&descent.buffers.inputs);
             let left = Left::Strips(&strips);
             Product { left, right, write: Write::Add }.into(self.weight);
             vectorised(

@@ -11,13 +11,16 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
+use super::backward::Down;
 use super::batch::PackedBatch;
 use super::config::BertConfig;
 use super::group::Group;
 use super::kernels::dropout::LayerDropout;
 use super::kernels::layer_norm::Normalised;
+use super::kernels::matmul::Panels;
 use super::layer::{LayerPass, LayerTrace, PackedLayer, Workspace};
 use super::parameters::{Gradients, Parameters, Weights};
+use super::spare::{Lent, Spare};
 use super::{Dropout, Engine, Frozen, Input, Trace, backward, embeddings};
 use crate::error::Result;
 use crate::matrix::Matrix;
@@ -29,7 +32,17 @@ pub struct Bert {
     parameters: Parameters,
     frozen: Frozen,
     /// The weights in the order in which products read them; made when first needed.
-    packed: OnceLock<Vec<PackedLayer>>,
+    packed: OnceLock<Vec<Lent<PackedLayer>>>,
+    spare: SpareBuffers,
+}
+
+/// Buffers of earlier passes.
+#[derive(Debug, Default)]
+struct SpareBuffers {
+    packed: Spare<PackedLayer>,
+    traces: Spare<LayerTrace>,
+    workspaces: Spare<Workspace>,
+    descents: Spare<backward::Buffers>,
 }
 
 impl Bert {
@@ -38,7 +51,12 @@ impl Bert {
     /// [`Error::EncoderConfig`](crate::Error::EncoderConfig) if the shape is none.
     pub fn new(parameters: Parameters) -> Result<Self> {
         parameters.config().check()?;
-        Ok(Self { parameters, frozen: Frozen::default(), packed: OnceLock::new() })
+        Ok(Self {
+            parameters,
+            frozen: Frozen::default(),
+            packed: OnceLock::new(),
+            spare: SpareBuffers::default(),
+        })
     }
 
     /// An untrained encoder: matrices from N(0, 0.02²), biases 0, scales of norms 1, as BERT starts.
@@ -65,10 +83,16 @@ impl Bert {
         self.frozen = frozen;
     }
 
-    fn packed(&self) -> &[PackedLayer] {
+    fn packed(&self) -> &[Lent<PackedLayer>] {
         self.packed.get_or_init(|| {
             let (config, weights) = (self.parameters.config(), self.parameters.weights());
-            weights.layers.par_iter().map(|layer| PackedLayer::transposed(layer, config)).collect()
+            let layers = weights.layers.par_iter();
+            let packed = layers.map(|layer| {
+                let mut packed = self.spare.packed.lend();
+                packed.pack(layer, config, Panels::pack_transposed);
+                packed
+            });
+            packed.collect()
         })
     }
 
@@ -88,8 +112,13 @@ impl Bert {
                 );
             }
         }
-        let up =
-            Up { config, weights: self.parameters.weights(), packed: self.packed(), way: &way };
+        let up = Up {
+            config,
+            weights: self.parameters.weights(),
+            packed: self.packed(),
+            way: &way,
+            spare: &self.spare,
+        };
         let groups = Group::cut(batch).into_par_iter().with_max_len(1);
         let (rows, groups): (Vec<_>, Vec<_>) = groups.map(|group| up.run(&group, input)).unzip();
         Ok((Matrix::new(rows.concat(), config.hidden_size), Record { way, groups }))
@@ -142,7 +171,8 @@ impl Engine for Bert {
         gradients: &mut Gradients,
     ) -> Option<Matrix> {
         let record: &Record = trace.record().expect("the trace was made by this engine");
-        backward::run(&self.parameters, batch, record, &d_hidden, gradients)
+        let (parameters, spare) = (&self.parameters, &self.spare.descents);
+        Down { parameters, batch, record, spare }.run(&d_hidden, gradients)
     }
 }
 
@@ -185,15 +215,16 @@ pub(super) struct Record {
 pub(super) struct GroupTrace {
     pub(super) embeddings: Option<Normalised>,
     /// Of the layers from `kept` on.
-    pub(super) layers: Vec<LayerTrace>,
+    pub(super) layers: Vec<Lent<LayerTrace>>,
 }
 
 /// The way up, shared by all groups.
 struct Up<'a> {
     config: &'a BertConfig,
     weights: Weights<&'a [f32]>,
-    packed: &'a [PackedLayer],
+    packed: &'a [Lent<PackedLayer>],
     way: &'a Way,
+    spare: &'a SpareBuffers,
 }
 
 impl Up<'_> {
@@ -209,7 +240,8 @@ impl Up<'_> {
                 x
             }
         };
-        let (mut passing, mut workspace) = (LayerTrace::default(), Workspace::default());
+        let mut passing = self.spare.traces.lend();
+        let mut workspace = self.spare.workspaces.lend();
         for l in self.way.layers.clone() {
             let pass = LayerPass {
                 config: self.config,
@@ -221,7 +253,7 @@ impl Up<'_> {
             if l < self.way.kept {
                 x = pass.forward(x, &mut passing, &mut workspace);
             } else {
-                let mut kept = LayerTrace::default();
+                let mut kept = self.spare.traces.lend();
                 x = pass.forward(x, &mut kept, &mut workspace);
                 trace.layers.push(kept);
             }

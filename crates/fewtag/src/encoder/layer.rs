@@ -31,32 +31,26 @@ pub(super) struct PackedLayer {
 }
 
 impl PackedLayer {
-    /// For `x Wᵀ`.
-    pub(super) fn transposed(layer: &Layer<&[f32]>, config: &BertConfig) -> Self {
-        Self::pack(layer, config, |weight| {
-            let mut panels = Panels::default();
-            panels.pack_transposed(weight);
-            panels
-        })
-    }
-
-    /// For `dy W`.
-    pub(super) fn straight(layer: &Layer<&[f32]>, config: &BertConfig) -> Self {
-        Self::pack(layer, config, |weight| {
-            let mut panels = Panels::default();
-            panels.pack(weight);
-            panels
-        })
-    }
-
-    fn pack(layer: &Layer<&[f32]>, config: &BertConfig, pack: impl Fn(View) -> Panels) -> Self {
+    /// Packs all weights: [`Panels::pack_transposed`] for `x Wᵀ`, [`Panels::pack`] for `dy W`.
+    pub(super) fn pack(
+        &mut self,
+        layer: &Layer<&[f32]>,
+        config: &BertConfig,
+        pack: fn(&mut Panels, View),
+    ) {
         let (h, f) = (config.hidden_size, config.intermediate_size);
-        Self {
-            qkv: pack(View::new(layer.qkv.weight, h)),
-            attention_output: pack(View::new(layer.attention_output.weight, h)),
-            up: pack(View::new(layer.up.weight, h)),
-            down: pack(View::new(layer.down.weight, f)),
-        }
+        let Self { qkv, attention_output, up, down } = self;
+        let attention = || {
+            pack(qkv, View::new(layer.qkv.weight, h));
+            pack(attention_output, View::new(layer.attention_output.weight, h));
+        };
+        let feed_forward = || {
+            rayon::join(
+                || pack(up, View::new(layer.up.weight, h)),
+                || pack(down, View::new(layer.down.weight, f)),
+            )
+        };
+        rayon::join(attention, feed_forward);
     }
 }
 
@@ -152,14 +146,15 @@ impl LayerPass<'_> {
         y
     }
 
-    /// Turns the gradient `flow.d_output` by `y` into the other parts of `flow`, and returns the gradient by `x`,
+    /// Turns the gradient `flow.d_output` by `y` into the other parts of `flow`, and into the gradient `dx` by `x`,
     /// `[n, h]`, before the contribution of `d_qkv` ([`LayerPass::through_qkv`]).
     pub(super) fn backward(
         &self,
         trace: &LayerTrace,
         flow: &mut Flow,
+        dx: &mut Vec<f32>,
         workspace: &mut Workspace,
-    ) -> Vec<f32> {
+    ) {
         let (h, f) = (self.config.hidden_size, self.config.intermediate_size);
         let n = flow.d_output.len() / h;
         let d_middle = sized(&mut flow.d_middle, n * h);
@@ -173,9 +168,8 @@ impl LayerPass<'_> {
 
         let norm = &self.weights.attention_norm;
         trace.attention_norm.output(norm, sized(&mut flow.middle, n * h));
-        let mut dx = vec![0.0; n * h];
-        trace.attention_norm.backward(d_middle, norm.weight, &mut dx);
-        self.drop_out(Place::AttentionOutput, &dx, &mut flow.d_attention_output);
+        trace.attention_norm.backward(d_middle, norm.weight, sized(dx, n * h));
+        self.drop_out(Place::AttentionOutput, dx, &mut flow.d_attention_output);
         let d_context = sized(&mut workspace.d_context, n * h);
         multiply(&flow.d_attention_output, &self.packed.attention_output, d_context);
         let d_qkv = sized(&mut flow.d_qkv, n * 3 * h);
@@ -186,7 +180,6 @@ impl LayerPass<'_> {
             let (dc, d_qkv) = (&d_context[times(&rows, h)], &mut d_qkv[times(&rows, 3 * h)]);
             self.attention(trace, &rows).backward(p, dc, d_qkv, &mut workspace.attention);
         }
-        dx
     }
 
     /// Completes the gradient `dx [n, h]`; not needed below the lowest trained layer.

@@ -18,6 +18,7 @@ mod kernels;
 mod layer;
 pub mod optimizer;
 pub mod parameters;
+mod spare;
 pub mod storage;
 pub mod weights;
 pub mod word_pieces;

@@ -289,9 +289,12 @@ fn tiles<'c, S: Simd>(
         }
     }
     for (row, sums) in rows.zip(&sums) {
-        match write {
-            Write::Set => row.copy_from_slice(&sums[..row.len()]),
-            Write::Add => super::add(row, sums),
+        // All panels but the last have a width that the compiler knows.
+        match (write, row.first_chunk_mut::<PANEL>()) {
+            (Write::Set, Some(row)) => *row = *sums,
+            (Write::Add, Some(row)) => super::add(row, sums),
+            (Write::Set, None) => row.copy_from_slice(&sums[..row.len()]),
+            (Write::Add, None) => super::add(row, sums),
         }
     }
 }
