@@ -71,6 +71,8 @@ pub struct Data {
     pub max_slots: usize,
     /// Drawn episodes: a support set of more sentences is drawn again with fewer shots. 0: any.
     pub max_support: usize,
+    /// Drawn episodes: longer sentences are not used; a few very long ones would not fit the encoder.
+    pub max_words: usize,
     /// The probability that all words of a batch are lower-cased.
     pub lower_case: f64,
     /// The probability that a batch does without label names (if the model uses them).
@@ -89,6 +91,7 @@ impl Default for Data {
             smoothing: 0.5,
             max_slots: 0,
             max_support: 0,
+            max_words: 100,
             lower_case: 0.0,
             drop_names: 0.0,
         }
@@ -232,6 +235,7 @@ impl Config {
             ("data.train", !data.train.is_empty(), "at least one file or directory"),
             ("data.shots", !data.shots.is_empty() && !data.shots.contains(&0), "counts from 1"),
             ("data.smoothing", data.smoothing.is_finite(), "a number"),
+            ("data.max_words", data.max_words > 0, "a count from 1"),
             ("data.lower_case", share(data.lower_case), "a probability"),
             ("data.drop_names", share(data.drop_names), "a probability"),
             ("optimizer.encoder_rate", rate(optimizer.encoder_rate), "a rate from 0"),

@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use fewtag::eval::{Cell, Format, Summary, Table, table};
-use fewtag::file;
+use fewtag::evaluate::evaluate;
 use fewtag::train::{DevScores, source};
+use fewtag::{file, model};
 use serde::{Deserialize, Serialize};
 
-use super::train::{Settings, train};
+use super::train::{Settings, is_finished, train};
 use super::values;
 
 /// Train and test with every domain held out in turn; running it again goes on with the missing cells
@@ -102,9 +103,13 @@ fn cell(args: &Args, files: &[PathBuf], test: usize, seed: u64) -> anyhow::Resul
         .filter(|at| ![test, dev].contains(at))
         .map(|at| files[at].clone())
         .collect();
-    config.data.test = vec![files[test].clone()];
-    let trained = train(&config, &dir, dir.join("metrics.jsonl").exists())?;
-    let DevScores { f1, sentence_macro_f1 } = DevScores::of(&trained.test);
+    if !is_finished(&dir) {
+        train(&config, &dir, dir.join("metrics.jsonl").exists())?;
+    }
+    let read = source::read(&files[test..=test], &[])?;
+    let episodes = source::test_episodes(read, &config.data.shots)?;
+    let report = evaluate(&model::load(&dir)?, &episodes, || ())?.report;
+    let DevScores { f1, sentence_macro_f1 } = DevScores::of(&report);
     let (test, dev) = (files[test].clone(), files[dev].clone());
     let scores = Scores { test, dev, seed, f1, sentence_macro_f1 };
     file::write_atomically(&result, &serde_json::to_vec_pretty(&scores)?)?;

@@ -89,6 +89,9 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The directory of the checkpoints in that of the model.
+const CHECKPOINTS: &str = "checkpoints";
+
 /// One line of `metrics.jsonl`.
 #[derive(Serialize, Deserialize)]
 struct Record {
@@ -98,14 +101,27 @@ struct Record {
     seconds: f64,
 }
 
+/// Whether training into `dir` was finished: the model is written and the checkpoints are gone.
+pub(super) fn is_finished(dir: &Path) -> bool {
+    dir.join("fewtag.json").exists() && !dir.join(CHECKPOINTS).exists()
+}
+
 /// Trains one model into `dir`.
 pub(super) fn train(config: &Config, dir: &Path, resume: bool) -> anyhow::Result<Trained> {
     let metrics = dir.join("metrics.jsonl");
     if metrics.exists() && !resume {
         bail!("`{}` already holds a run: add --resume or choose another directory", dir.display());
     }
+    if is_finished(dir) {
+        bail!("training in `{}` is finished: there is nothing to resume", dir.display());
+    }
     let mut trainer = Trainer::new(config.clone())?;
-    let mut checkpoints = Checkpoints::create(dir.join("checkpoints"))?;
+    let n_long = trainer.n_long_sentences();
+    if n_long > 0 {
+        let max = config.data.max_words;
+        say(format_args!("warning: {n_long} sentences of more than {max} words are left out"));
+    }
+    let mut checkpoints = Checkpoints::create(dir.join(CHECKPOINTS))?;
     if resume {
         for refused in checkpoints.resume(&mut trainer)? {
             let refused = anyhow::Error::from(refused);

@@ -145,7 +145,11 @@ impl Checkpoints {
     /// [`Error::File`] if they cannot be removed.
     pub fn remove(self) -> Result<()> {
         let dir = self.store.dir;
-        std::fs::remove_dir_all(&dir).map_err(|source| Error::File { path: dir, source })
+        // Renamed first: of a directory that is removed file by file, an interruption would leave a wreck.
+        let doomed = dir.with_extension("old");
+        std::fs::rename(&dir, &doomed)
+            .and_then(|()| std::fs::remove_dir_all(&doomed))
+            .map_err(|source| Error::File { path: dir, source })
     }
 }
 

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use checkpoint::{Best, Checkpoints, Progress};
 
-use crate::config::{Config, Optimizer};
+use crate::config::{Config, Data, Optimizer};
 use crate::domain::Episode;
 use crate::encoder::optimizer::{self, AdamW, Part, Rates, Schedule};
 use crate::encoder::{Bert, Dropout, WordPieces, weights};
@@ -87,12 +87,14 @@ pub struct Trainer {
     tagger: Tagger,
     batches: Batches,
     dev: Vec<Episode>,
+    test: Vec<Episode>,
     n_updates: u64,
     gradients: ModelGradients,
     optimizer: AdamW,
     progress: Progress,
     /// The weights with the best dev F1 so far.
     best: Option<Weights>,
+    n_long_sentences: usize,
     failed: bool,
 }
 
@@ -137,14 +139,18 @@ impl Trainer {
     /// [`Error::Config`] if a setting is out of range, and whatever is wrong with the files.
     pub fn new(config: Config) -> Result<Self> {
         config.check()?;
-        let train = source::read(&config.data.train, &config.data.leave_out)?;
-        let dev = source::read(&config.data.dev, &[])?;
+        let Data { train, dev, test, leave_out, shots, max_words, .. } = &config.data;
+        let (train, n_long) = source::read(train, leave_out)?.without_long(*max_words);
+        let (dev, n_long_dev) = source::read(dev, &[])?.without_long(*max_words);
+        let (test, n_long_test) = source::read(test, &[])?.without_long(*max_words);
+        let test = source::test_episodes(test, shots)?;
         let mut engine = Bert::new(weights::load(&config.encoder)?)?;
         engine.freeze(config.optimizer.frozen());
         let head = Head::new(&config.model, &mut Random::new(config.seed).named("head"));
         let word_pieces = WordPieces::load(&config.encoder)?;
         let tagger = Tagger::new(Arc::new(engine), word_pieces, config.model.clone(), head)?;
-        Self::start(config, tagger, train, dev)
+        let n_long_sentences = n_long + n_long_dev + n_long_test;
+        Ok(Self { test, n_long_sentences, ..Self::start(config, tagger, train, dev)? })
     }
 
     /// Starts from a tagger and data that are already there; what the settings say about encoder and files
@@ -169,18 +175,19 @@ impl Trainer {
         let gradients = ModelGradients::zeros(&tagger);
         let trained = tagger.engine().frozen().trained(tagger.engine().parameters().config());
         let optimizer = AdamW::new(trained.len() + Head::ZERO.as_slice().len());
-        let (progress, best, failed) = (Progress::default(), None, false);
         Ok(Self {
             config,
             tagger,
             batches,
             dev,
+            test: Vec::new(),
             n_updates,
             gradients,
             optimizer,
-            progress,
-            best,
-            failed,
+            progress: Progress::default(),
+            best: None,
+            n_long_sentences: 0,
+            failed: false,
         })
     }
 
@@ -192,6 +199,11 @@ impl Trainer {
     /// How far the run has come.
     pub fn progress(&self) -> &Progress {
         &self.progress
+    }
+
+    /// How many sentences were left out because they are longer than `data.max_words`.
+    pub fn n_long_sentences(&self) -> usize {
+        self.n_long_sentences
     }
 
     /// The model with its present weights.
@@ -209,16 +221,14 @@ impl Trainer {
     ///
     /// # Errors
     ///
-    /// If the test data cannot be read, or as [`evaluate`].
+    /// As [`evaluate`].
     pub fn finish(mut self) -> Result<Trained> {
         if let Some(best) = self.best.take() {
             self.set_weights(&best);
         }
         let Self { config, tagger, progress, .. } = self;
         let dev = evaluate(&tagger, &self.dev, || ())?.report;
-        let read = source::read(&config.data.test, &[])?;
-        let test = source::test_episodes(read, &config.data.shots)?;
-        let test = evaluate(&tagger, &test, || ())?.report;
+        let test = evaluate(&tagger, &self.test, || ())?.report;
         Ok(Trained { tagger, config, progress, dev, test })
     }
 

@@ -18,6 +18,23 @@ pub enum Read {
     Domains(Vec<Domain>),
 }
 
+impl Read {
+    /// Drops the sentences of domains that have more than `max_words` words, and says how many they were.
+    /// Ready episodes stay as they are.
+    #[must_use]
+    pub fn without_long(mut self, max_words: usize) -> (Self, usize) {
+        let mut n_dropped = 0;
+        if let Self::Domains(domains) = &mut self {
+            for domain in domains {
+                let n_sentences = domain.sentences.len();
+                domain.sentences.retain(|sentence| sentence.n_words() <= max_words);
+                n_dropped += n_sentences - domain.sentences.len();
+            }
+        }
+        (self, n_dropped)
+    }
+}
+
 /// Reads files and directories of files, leaving out the domains of these names.
 ///
 /// # Errors
@@ -147,6 +164,16 @@ mod tests {
     }
 
     #[test]
+    fn long_sentences_are_dropped_and_counted() {
+        let read = read(&[dir().path().join("a.conll")], &[]).unwrap();
+        assert_eq!(read.clone().without_long(2), (read.clone(), 0));
+        let (Read::Domains(domains), 3) = read.without_long(1) else {
+            panic!("all have two words")
+        };
+        assert!(domains[0].sentences.is_empty());
+    }
+
+    #[test]
     fn episodes_and_domains_do_not_mix() {
         let dir = dir();
         let part = r#"{"seq_ins": [["in", "rome"]], "seq_outs": [["O", "B-city"]]}"#;
@@ -168,16 +195,9 @@ mod tests {
 
     #[test]
     fn of_an_episode_file_the_first_episodes_and_queries_are_taken() {
-        let read_again = |n: usize| {
-            let sampler =
-                Read::Domains(match read(&[dir().path().join("a.conll")], &[]).unwrap() {
-                    Read::Domains(domains) => domains,
-                    Read::Episodes(_) => unreachable!(),
-                });
-            let limits = Evaluation { episodes: n, queries: 2, ..Evaluation::default() };
-            judged_episodes(sampler, &[1], &limits).unwrap()
-        };
-        let all = read_again(4);
+        let read = read(&[dir().path().join("a.conll")], &[]).unwrap();
+        let limits = Evaluation { episodes: 4, queries: 2, ..Evaluation::default() };
+        let all = judged_episodes(read, &[1], &limits).unwrap();
         let limits = Evaluation { episodes: 2, queries: 1, ..Evaluation::default() };
         let some = judged_episodes(Read::Episodes(all.clone()), &[1], &limits).unwrap();
         assert_eq!((some.len(), some[1].queries.len()), (2, 1));

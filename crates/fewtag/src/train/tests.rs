@@ -1,4 +1,4 @@
-//! Whole runs: against the reference, and against themselves after an interruption.
+//! Whole runs: resumed, stopped early, run away. Against the reference: `tests/it/golden_training.rs`.
 
 use std::path::{Path, PathBuf};
 
@@ -18,95 +18,6 @@ fn trainer(config: Config, dev: Vec<Episode>) -> Trainer {
     let dir = repository().join("testdata/tiny-encoder");
     let tagger = model::from_encoder(&dir, config.model.clone(), config.seed).unwrap();
     Trainer::start(config, tagger, Read::Episodes(episodes()), Read::Episodes(dev)).unwrap()
-}
-
-mod golden {
-    //! `model_training.json`: ten updates in PyTorch, see `tests/golden/model.origin.md`.
-
-    use super::*;
-    use crate::settings::ModelSettings;
-
-    #[derive(Deserialize)]
-    struct Run {
-        settings: ModelSettings,
-        optimisation: Optimisation,
-        /// Per update, pairs of episode and query.
-        batches: Vec<Vec<(usize, usize)>>,
-        losses: Vec<f64>,
-        head: Head,
-    }
-
-    #[derive(Deserialize)]
-    struct Optimisation {
-        updates: u64,
-        encoder_rate: f32,
-        head_rate: f32,
-        decay: f32,
-        warm_up: u64,
-        clip: f32,
-    }
-
-    fn read<T: serde::de::DeserializeOwned>(name: &str) -> T {
-        let path = repository().join("crates/fewtag/tests/golden").join(name);
-        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
-    }
-
-    impl Run {
-        fn config(&self) -> Config {
-            let Optimisation { updates, encoder_rate, head_rate, decay, warm_up, clip } =
-                self.optimisation;
-            let optimizer = Optimizer {
-                encoder_rate,
-                head_rate,
-                weight_decay: decay,
-                warmup: warm_up as f32 / updates as f32,
-                clip,
-                updates: Some(updates),
-                dropout: 0.0,
-                ..Optimizer::default()
-            };
-            Config { optimizer, model: self.settings.clone(), ..Config::default() }
-        }
-
-        /// The queries of an episode together, as the reference reads them.
-        fn batch(&self, update: usize) -> Batch {
-            let all = episodes();
-            let mut chosen: Vec<Episode> = Vec::new();
-            let mut order: Vec<usize> = Vec::new();
-            for &(e, q) in &self.batches[update] {
-                let at = order.iter().position(|have| *have == e).unwrap_or_else(|| {
-                    order.push(e);
-                    chosen.push(Episode { queries: Vec::new(), ..all[e].clone() });
-                    order.len() - 1
-                });
-                chosen[at].queries.push(all[e].queries[q].clone());
-            }
-            Batch { episodes: chosen, names: true, n_skipped: 0 }
-        }
-    }
-
-    #[test]
-    fn ten_updates_are_those_of_pytorch() {
-        let answers: serde_json::Value = read("model_answers.json");
-        let start: Head = serde_json::from_value(answers["head"].clone()).unwrap();
-        for run in read::<Vec<Run>>("model_training.json") {
-            let mut trainer = trainer(run.config(), Vec::new());
-            *trainer.tagger.head_mut() = start;
-            for (update, expected) in run.losses.iter().enumerate() {
-                let loss = trainer.learn(&run.batch(update)).unwrap().loss;
-                let error = (loss - expected).abs() / expected.max(1.0);
-                assert!(
-                    error < 1e-4,
-                    "{:?}, update {update}: {loss}, not {expected}",
-                    run.settings
-                );
-            }
-            let (ours, theirs) = (*trainer.tagger.head(), run.head);
-            for (a, b) in ours.as_slice().iter().zip(theirs.as_slice()) {
-                assert!((a - b).abs() < 2e-3, "{:?}: {ours:?}, not {theirs:?}", run.settings);
-            }
-        }
-    }
 }
 
 /// Four evaluations, the best of which need not be the last, with dropout and label names.
