@@ -6,9 +6,10 @@
 //!
 //! In separate context the support was read once and became [`References`]; in paired context each
 //! query is read beside every support sentence. Sentences are read in groups, but an answer does not depend
-//! on what else is in its group.
+//! on what else is in its group. A sentence longer than the encoder reads is cut into overlapping windows
+//! (`window.rs`): each word is compared as its window reads it, and the tags are chosen over the whole.
 
-use crate::crf::{self, Path};
+use crate::crf::{self, Path, SlotTransitions};
 use crate::domain::SupportSet;
 use crate::embedder::{self, Sequence};
 use crate::emission::{Contribution, Members, References, SupportVectors};
@@ -18,6 +19,7 @@ use crate::matrix::Matrix;
 use crate::settings::Context;
 use crate::tag::{self, Span, Tag, TagSet};
 use crate::tagger::Tagger;
+use crate::window::{self, Window};
 
 /// How many sequences are read at a time: bounds the memory of [`Adapted::tag_all`].
 const GROUP: usize = 256;
@@ -47,6 +49,8 @@ pub struct Tagged {
     pub tags: Vec<Tag>,
     /// The spans that the tags form, from left to right.
     pub spans: Vec<TaggedSpan>,
+    /// In how many windows the sentence was read; 1 unless it is longer than the encoder reads.
+    pub n_windows: usize,
 }
 
 /// A span that was found.
@@ -99,7 +103,8 @@ impl Adapted {
     ///
     /// # Errors
     ///
-    /// [`Error::EmptySentence`] without words, [`Error::TooLong`] if the sentence does not fit the encoder.
+    /// [`Error::EmptySentence`] without words, [`Error::TooLong`] if a single word, or the support sentence it
+    /// is read beside, does not fit the encoder.
     pub fn tag<W: AsRef<str>>(&self, words: &[W]) -> Result<Tagged> {
         Ok(self.score(words)?.tagged())
     }
@@ -132,20 +137,46 @@ impl Adapted {
         S: AsRef<[W]>,
     {
         let mut sequences = Vec::new();
-        let mut n_words = Vec::with_capacity(sentences.len());
+        let mut windows = Vec::with_capacity(sentences.len());
         for words in sentences {
             let words = words.as_ref();
             if words.is_empty() {
                 return Err(Error::EmptySentence);
             }
-            n_words.push(words.len());
             let pieces = self.tagger.word_pieces().split(words.iter().map(AsRef::as_ref))?;
-            self.add_sequences(&pieces, &mut sequences)?;
+            let of_sentence = self.windows(&pieces)?;
+            for window in &of_sentence {
+                self.add_sequences(&window::part(&pieces, &window.words), &mut sequences);
+            }
+            windows.push(of_sentence);
         }
         let mut read = embedder::embed(self.tagger.engine(), &sequences)?.into_iter();
         let per_query = self.sequences_per_query();
-        let take = |n: usize| self.scored(read.by_ref().take(per_query).collect(), n);
-        Ok(n_words.into_iter().map(take).collect())
+        let mut part = |window: Window| {
+            let read = read.by_ref().take(per_query).collect();
+            self.part(read, window)
+        };
+        let parts = windows.into_iter().map(|of| of.into_iter().map(&mut part).collect());
+        Ok(parts.map(|parts| Scored::new(self, parts)).collect())
+    }
+
+    /// What the encoder reads at once, so that it fits beside the longest support sentence if it must.
+    fn windows(&self, pieces: &Pieces) -> Result<Vec<Window>> {
+        let max = self.tagger.engine().max_pieces();
+        let longest = |sentences: &[Pieces]| sentences.iter().map(|s| s.ids.len() + 1).max();
+        let (beside, what) = match &self.support {
+            Support::Separate { .. } => (0, "a word"),
+            Support::Paired { sentences } => {
+                (longest(sentences).unwrap_or(0), "a word beside the longest support sentence")
+            }
+        };
+        let room = max.saturating_sub(beside + 2); // [CLS] and [SEP]
+        window::windows(pieces, room).ok_or_else(|| {
+            let ends = pieces.first.iter().skip(1).copied().chain([pieces.ids.len()]);
+            let longest = pieces.first.iter().zip(ends).map(|(from, to)| to - from).max();
+            let n_pieces = longest.unwrap_or(0) + beside + 2;
+            Error::TooLong { what: what.to_owned(), n_pieces, max }
+        })
     }
 
     fn sequences_per_query(&self) -> usize {
@@ -155,38 +186,29 @@ impl Adapted {
         }
     }
 
-    fn add_sequences(&self, query: &Pieces, sequences: &mut Vec<Sequence>) -> Result<()> {
+    fn add_sequences(&self, query: &Pieces, sequences: &mut Vec<Sequence>) {
         let frame = self.tagger.word_pieces();
-        let first = sequences.len();
         match &self.support {
             Support::Separate { .. } => sequences.push(Sequence::alone(query, frame)),
             Support::Paired { sentences } => {
                 sequences.extend(sentences.iter().map(|s| Sequence::paired(query, s, frame)));
             }
         }
-        let beside = |at: usize| match &self.support {
-            Support::Separate { .. } => "a sentence".to_owned(),
-            Support::Paired { .. } => format!("a sentence beside support sentence {}", at + 1),
-        };
-        for (at, sequence) in sequences[first..].iter().enumerate() {
-            check_length(&self.tagger, sequence, || beside(at))?;
-        }
-        Ok(())
     }
 
-    /// Turns what the encoder read for a query of `n_words` words into emissions.
-    fn scored(&self, read: Vec<Matrix>, n_words: usize) -> Scored<'_> {
+    /// Turns what the encoder read for a window into emissions.
+    fn part(&self, read: Vec<Matrix>, window: Window) -> Part {
         match &self.support {
             Support::Separate { references, .. } => {
                 let emissions = references.emissions(&read[0]);
-                Scored { adapted: self, emissions, queries: read, words: None }
+                Part { window, emissions, queries: read, words: None }
             }
             Support::Paired { .. } => {
-                let halves = read.into_iter().map(|rows| rows.split_at_row(n_words));
+                let halves = read.into_iter().map(|rows| rows.split_at_row(window.words.len()));
                 let (queries, words): (Vec<Matrix>, Vec<Matrix>) = halves.unzip();
                 let scorer = self.tagger.settings().emission_scorer();
                 let emissions = scorer.emissions(&queries, self.vectors(&words));
-                Scored { adapted: self, emissions, queries, words: Some(words) }
+                Part { window, emissions, queries, words: Some(words) }
             }
         }
     }
@@ -200,12 +222,46 @@ impl Adapted {
 pub struct Scored<'a> {
     adapted: &'a Adapted,
     emissions: Matrix,
+    parts: Vec<Part>,
+}
+
+/// A window of a sentence; mostly the whole.
+struct Part {
+    window: Window,
+    emissions: Matrix,
     queries: Vec<Matrix>,
-    /// The support as read beside this sentence; `None` in separate context.
+    /// The support as read beside this window; `None` in separate context.
     words: Option<Vec<Matrix>>,
 }
 
-impl Scored<'_> {
+impl<'a> Scored<'a> {
+    fn new(adapted: &'a Adapted, parts: Vec<Part>) -> Self {
+        let owned = |part: &Part| -> Vec<f32> {
+            let Window { words, owned } = &part.window;
+            let rows = owned.clone().map(|word| word - words.start);
+            rows.flat_map(|row| part.emissions.row(row).iter().copied()).collect()
+        };
+        let emissions = Matrix::new(parts.iter().flat_map(owned).collect(), adapted.tags.n_tags());
+        Self { adapted, emissions, parts }
+    }
+
+    /// The tags that a word can get.
+    #[must_use]
+    pub fn tag_set(&self) -> &TagSet {
+        &self.adapted.tags
+    }
+
+    /// λ.
+    pub(crate) fn scale(&self) -> f64 {
+        self.adapted.tagger.head().scale.into()
+    }
+
+    /// The transition scores that decoding uses.
+    pub(crate) fn transitions(&self) -> SlotTransitions {
+        let Adapted { tagger, tags, .. } = self.adapted;
+        tagger.head().decoding_table(tagger.settings()).over(tags)
+    }
+
     /// The emissions `[T, L]`, before scaling.
     #[must_use]
     pub fn emissions(&self) -> &Matrix {
@@ -224,6 +280,7 @@ impl Scored<'_> {
         Tagged {
             tags,
             spans: spans.map(|(span, probability)| TaggedSpan { span, probability }).collect(),
+            n_windows: self.parts.len(),
         }
     }
 
@@ -242,9 +299,8 @@ impl Scored<'_> {
     /// the whole sentence, not the greedy one).
     #[must_use]
     pub fn n_best(&self, n: usize) -> Vec<Path> {
-        let Adapted { tagger, tags, .. } = self.adapted;
-        let transitions = tagger.head().decoding_table(tagger.settings()).over(tags);
-        crf::n_best(&self.emissions.scaled(tagger.head().scale), &transitions, n)
+        let scores = self.emissions.scaled(self.adapted.tagger.head().scale);
+        crf::n_best(&scores, &self.transitions(), n)
     }
 
     /// Who gave how much of the emission of `tag` (an index of the tag set) for word `word`.
@@ -254,12 +310,15 @@ impl Scored<'_> {
     /// If `word` or `tag` is out of range.
     #[must_use]
     pub fn contributions(&self, word: usize, tag: usize) -> Vec<Contribution> {
-        let words = match (&self.words, &self.adapted.support) {
+        let owner = self.parts.iter().find(|part| part.window.owned.contains(&word));
+        let part = owner.expect("a word of the sentence");
+        let words = match (&part.words, &self.adapted.support) {
             (Some(words), _) | (None, Support::Separate { words, .. }) => words,
             (None, Support::Paired { .. }) => unreachable!("paired support is read with the query"),
         };
         let scorer = self.adapted.tagger.settings().emission_scorer();
-        scorer.contributions(&self.queries, self.adapted.vectors(words), word, tag)
+        let at = word - part.window.words.start;
+        scorer.contributions(&part.queries, self.adapted.vectors(words), at, tag)
     }
 }
 
