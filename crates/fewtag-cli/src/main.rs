@@ -4,6 +4,7 @@
 //! Exit status: 0 done, 1 failed, 2 wrong usage.
 
 mod commands;
+mod default_model;
 mod progress;
 mod sha256;
 

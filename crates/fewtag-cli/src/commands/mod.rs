@@ -8,6 +8,7 @@ mod evaluate;
 mod model;
 mod sample;
 mod score;
+mod tag;
 mod train;
 mod values;
 
@@ -24,6 +25,7 @@ pub(crate) enum Command {
     Model(model::Args),
     Sample(sample::Args),
     Score(score::Args),
+    Tag(tag::Args),
     Train(train::Args),
 }
 
@@ -38,6 +40,7 @@ pub(crate) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<()>
         Command::Model(args) => model::run(args, out),
         Command::Sample(args) => sample::run(args, out),
         Command::Score(args) => score::run(args, out),
+        Command::Tag(args) => tag::run(args, out),
         Command::Train(args) => train::run(args, out),
     }
 }

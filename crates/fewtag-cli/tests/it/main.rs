@@ -8,6 +8,7 @@ mod evaluate;
 mod model;
 mod sample;
 mod score;
+mod tag;
 mod train;
 
 use std::path::Path;

@@ -57,6 +57,11 @@ impl<W: Write> Writer<W> {
         Self { out, format, render, began: false, in_domain: false, text: String::new() }
     }
 
+    /// Where the sentences go, to be flushed.
+    pub fn get_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     /// The sentences that follow belong to the domain `name`.
     ///
     /// # Errors

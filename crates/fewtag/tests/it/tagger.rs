@@ -164,13 +164,11 @@ fn a_borrowing_slot_can_go_on() {
 }
 
 #[test]
-fn sentences_that_do_not_fit_are_refused_with_their_place() {
-    let long = vec!["play"; 600];
+fn support_sentences_that_do_not_fit_are_refused_with_their_place() {
     let short = support("play/O jazz/B-genre");
     for context in CONTEXTS {
         let tagger = tagger(ModelSettings { context, ..ModelSettings::default() });
         let adapted = tagger.adapt(&short).unwrap();
-        assert!(matches!(adapted.tag(&long), Err(Error::TooLong { .. })));
         assert!(matches!(adapted.tag::<&str>(&[]), Err(Error::EmptySentence)));
         let line = vec!["play/O"; 600].join(" ");
         let refused = tagger.adapt(&support(&format!("play/B-a\n{line}"))).err().unwrap();
@@ -205,4 +203,45 @@ fn a_support_set_must_leave_a_legal_tag_for_the_first_word() {
     // `O` has no words, so it is impossible and everything belongs to the slot.
     let named = tagger(ModelSettings { constrained: true, ..prototype(Context::Separate) });
     assert!(named.adapt(&inside_only).is_ok());
+}
+
+#[test]
+fn a_long_text_is_tagged_in_windows_and_a_short_one_in_one() {
+    let long = vec!["play"; 1500];
+    for context in CONTEXTS {
+        let tagger = tagger(ModelSettings { context, ..ModelSettings::default() });
+        let adapted = tagger.adapt(&support("play/O jazz/B-genre")).unwrap();
+        let tagged = adapted.tag(&long).unwrap();
+        assert_eq!(tagged.tags.len(), long.len());
+        assert!(tagged.n_windows > 1);
+        assert_eq!(adapted.tag(&long[..9]).unwrap().n_windows, 1);
+    }
+}
+
+#[test]
+fn the_parts_of_an_explanation_sum_to_the_score_of_the_path() {
+    for settings in all_settings() {
+        let tagger = tagger(ModelSettings { constrained: true, ..settings });
+        for episode in episodes() {
+            let adapted = tagger.adapt(&episode.support).unwrap();
+            for words in queries(&episode) {
+                let scored = adapted.score(&words).unwrap();
+                let tagged = scored.tagged();
+                let index = |tag: &Tag| scored.tag_set().index_of(tag).unwrap();
+                let path: Vec<usize> = tagged.tags.iter().map(index).collect();
+                for why in scored.explain(&tagged) {
+                    let span = &why.span.span;
+                    let emission: f64 = (span.start..span.end)
+                        .map(|t| 0.5 * f64::from(scored.emissions().row(t)[path[t]]))
+                        .sum();
+                    let error = (why.emission() - emission).abs();
+                    assert!(error < 1e-4 * emission.abs().max(1.0), "{why:?}: {emission}");
+                    assert!((why.total() - emission - why.transitions).abs() <= error + 1e-9);
+                    let margin = why.runner_up.map_or(0.0, |second| second.margin);
+                    // The path was the best, so whatever else these words could be was not better.
+                    assert!(margin >= -1e-4, "{margin}");
+                }
+            }
+        }
+    }
 }

@@ -1,0 +1,88 @@
+//! `--explain`: for each span, who spoke for it, as text and as JSON.
+
+use std::fmt::Write;
+
+use fewtag::emission::{Contribution, Source};
+use fewtag::{Explanation, SupportSet};
+use serde_json::{Value, json};
+
+use super::output::Answer;
+
+/// How many voices are shown by name; the others are summed.
+const SHOWN: usize = 3;
+
+/// A small table under the sentence.
+pub(super) fn text(answer: Answer, support: &SupportSet) -> String {
+    let mut out = String::new();
+    for why in answer.scored.explain(answer.tagged) {
+        let span = &why.span.span;
+        let words: Vec<&str> =
+            answer.sentence.words().skip(span.start).take(span.end - span.start).collect();
+        let _ = writeln!(
+            out,
+            "  {} = {}   score {:.2} = examples {:.2} + transitions {:+.2}",
+            words.join(" "),
+            span.slot,
+            why.total(),
+            why.emission(),
+            why.transitions
+        );
+        for voice in why.voices.iter().take(SHOWN) {
+            let _ = writeln!(out, "    {:>8.2}  {}", voice.score, named(voice, support));
+        }
+        let rest = &why.voices[why.voices.len().min(SHOWN)..];
+        if !rest.is_empty() {
+            let sum: f64 = rest.iter().map(|voice| f64::from(voice.score)).sum();
+            let _ = writeln!(out, "    {sum:>8.2}  {} more", rest.len());
+        }
+        let _ = writeln!(out, "    {}", runner_up(&why));
+    }
+    out
+}
+
+fn runner_up(why: &Explanation) -> String {
+    match &why.runner_up {
+        Some(second) => {
+            let name = second.slot.as_ref().map_or("no slot", |slot| slot.as_str());
+            format!("next best: {name}, {:.2} behind", second.margin)
+        }
+        None => "nothing else was possible".to_owned(),
+    }
+}
+
+/// `nina in "play nina simone"`.
+fn named(voice: &Contribution, support: &SupportSet) -> String {
+    match voice.source {
+        Source::LabelName => "the slot's name".to_owned(),
+        Source::Word(at) => {
+            let sentence = &support.sentences()[at.sentence];
+            format!("{} in \"{}\"", sentence.tokens()[at.word].word, sentence.text().0)
+        }
+    }
+}
+
+/// The same for programs, one value per span.
+pub(super) fn json(answer: Answer, support: &SupportSet) -> Vec<Value> {
+    let voice = |voice: &Contribution| match voice.source {
+        Source::LabelName => json!({"label_name": true, "score": voice.score}),
+        Source::Word(at) => json!({
+            "sentence": at.sentence,
+            "word": at.word,
+            "text": support.sentences()[at.sentence].tokens()[at.word].word,
+            "score": voice.score,
+        }),
+    };
+    let explain = |why: &Explanation| {
+        let runner_up = why.runner_up.as_ref().map(|second| {
+            json!({"label": second.slot.as_ref().map(fewtag::Slot::as_str), "margin": second.margin})
+        });
+        json!({
+            "score": why.total(),
+            "examples": why.emission(),
+            "transitions": why.transitions,
+            "voices": why.voices.iter().map(voice).collect::<Vec<_>>(),
+            "runner_up": runner_up,
+        })
+    };
+    answer.scored.explain(answer.tagged).iter().map(explain).collect()
+}

@@ -1,0 +1,165 @@
+//! Where the sentences come from: arguments, files, or standard input, read in a thread of their own.
+
+use std::io::BufRead;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use anyhow::{Context, ensure};
+use fewtag::words::{self, WordSplit};
+use fewtag::{Sentence, Tag, Token};
+use serde::Deserialize;
+
+use super::Args;
+
+/// A place to name in messages, and the sentence found there.
+type Item = (String, anyhow::Result<Sentence>);
+
+/// How many lines may wait to be tagged.
+const WAITING: usize = 256;
+/// The longest line, in bytes: a limit on memory, far above any sentence.
+const MAX_LINE: u64 = 1 << 20;
+
+/// The sentences in their order.
+pub(super) struct Input {
+    items: Receiver<Item>,
+}
+
+/// A line of `--jsonl` input.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Text { text: String },
+    Tokens { tokens: Vec<String> },
+}
+
+impl Input {
+    /// Starts to read.
+    pub(super) fn open(args: &Args) -> anyhow::Result<Self> {
+        let (sender, items) = sync_channel(WAITING);
+        let how = How {
+            jsonl: args.jsonl,
+            words: if args.blank_words { WordSplit::Blank } else { WordSplit::Unicode },
+        };
+        let texts = args.text.clone();
+        let mut files: Vec<PathBuf> = args.input.clone();
+        if texts.is_empty() && files.is_empty() {
+            files.push("-".into());
+        }
+        let opened = files.iter().map(open).collect::<anyhow::Result<Vec<_>>>()?;
+        std::thread::spawn(move || {
+            for (n, text) in texts.iter().enumerate() {
+                let item = (format!("argument {}", n + 1), how.sentence(text).transpose());
+                if let (place, Some(sentence)) = item
+                    && sender.send((place, sentence)).is_err()
+                {
+                    return;
+                }
+            }
+            for (name, reader) in opened {
+                if send_lines(&name, reader, &how, &sender).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Self { items })
+    }
+
+    /// Waits for a sentence and takes those that have arrived with it, at most `n`; none at the end.
+    pub(super) fn next_batch(&mut self, n: usize) -> Vec<Item> {
+        let first = self.items.recv().ok();
+        first.into_iter().chain(self.items.try_iter().take(n - 1)).collect()
+    }
+}
+
+fn open(path: &PathBuf) -> anyhow::Result<(String, Box<dyn BufRead + Send>)> {
+    if path.as_os_str() == "-" {
+        return Ok(("standard input".into(), Box::new(std::io::BufReader::new(std::io::stdin()))));
+    }
+    let name = path.display().to_string();
+    let file = std::fs::File::open(path).with_context(|| format!("cannot read `{name}`"))?;
+    ensure!(!file.metadata()?.is_dir(), "`{name}` is a directory: give a file of sentences");
+    Ok((name, Box::new(std::io::BufReader::new(file))))
+}
+
+/// Sends every line that is not blank; `Err` if nobody listens any more.
+fn send_lines(
+    name: &str,
+    mut reader: Box<dyn BufRead + Send>,
+    how: &How,
+    sender: &SyncSender<Item>,
+) -> Result<(), ()> {
+    for number in 1.. {
+        let place = format!("{name}:{number}");
+        match next_line(&mut reader) {
+            Ok(None) => break,
+            Ok(Some(line)) => {
+                if let Some(sentence) = line.and_then(|line| how.sentence(&line)).transpose() {
+                    sender.send((place, sentence)).map_err(|_| ())?;
+                }
+            }
+            Err(error) => {
+                sender.send((place, Err(error))).map_err(|_| ())?;
+                break; // The reader cannot be trusted any further.
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The next line without its end; `None` after the last. The inner error is of this line alone.
+fn next_line(reader: &mut impl BufRead) -> anyhow::Result<Option<anyhow::Result<String>>> {
+    let mut bytes = Vec::new();
+    let n = std::io::Read::take(&mut *reader, MAX_LINE).read_until(b'\n', &mut bytes)?;
+    if n == 0 {
+        return Ok(None);
+    }
+    ensure!(
+        bytes.ends_with(b"\n") || (n as u64) < MAX_LINE,
+        "the line is longer than {MAX_LINE} bytes: put one sentence or paragraph on a line"
+    );
+    let line = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        anyhow::anyhow!("byte {} of the line is no UTF-8", at + 1)
+    });
+    Ok(Some(
+        line.map(|line| {
+            line.trim_start_matches('\u{feff}').trim_end_matches(['\n', '\r']).to_owned()
+        }),
+    ))
+}
+
+/// How a line becomes a sentence.
+struct How {
+    jsonl: bool,
+    words: WordSplit,
+}
+
+impl How {
+    /// The words of a line, without tags; `None` if it has none.
+    fn sentence(&self, line: &str) -> anyhow::Result<Option<Sentence>> {
+        if line.trim().is_empty() {
+            return Ok(None);
+        }
+        if !self.jsonl {
+            return self.text(line.to_owned());
+        }
+        let line = serde_json::from_str(line)
+            .context("expected a JSON object with `text`, or with a list `tokens`")?;
+        match line {
+            Line::Text { text } => self.text(text),
+            Line::Tokens { tokens } => {
+                let tokens = tokens.into_iter().map(|word| Token { word, tag: Tag::O });
+                Ok(Some(Sentence::new(tokens.collect())?))
+            }
+        }
+    }
+
+    fn text(&self, text: String) -> anyhow::Result<Option<Sentence>> {
+        let words = words::split(&text, self.words);
+        if words.is_empty() {
+            return Ok(None);
+        }
+        let tags = vec![Tag::O; words.len()];
+        Ok(Some(Sentence::from_text(text, words, tags)?))
+    }
+}

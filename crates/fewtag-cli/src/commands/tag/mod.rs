@@ -1,0 +1,225 @@
+//! `fewtag tag`: text in, spans out, from a handful of examples.
+//!
+//! ```text
+//! lines ─ input (own thread) ─▶ at most BATCH at a time ─ Adapted::score ─▶ answers ─ output
+//! ```
+//!
+//! What has arrived is answered at once, so the first answer does not wait for the last line, and memory does not
+//! grow with the input.
+
+mod explain;
+mod html;
+mod input;
+mod output;
+mod threshold;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use fewtag::data::{self, ReadOptions, Writer};
+use fewtag::words::WordSplit;
+use fewtag::{Adapted, Context, Sentence, SupportSet, Tagger};
+
+use crate::default_model;
+use html::Page;
+use input::Input;
+use output::{Answer, Output, OutputFormat};
+use threshold::{Threshold, Thresholds};
+
+/// Tag text with the slots of a few labelled examples, without training
+///
+/// The examples are the support set: a file in any data format (docs/data.md), or `--example` sentences. Text comes
+/// from the arguments, from `--input` files, or from standard input, one sentence a line.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  fewtag tag --example 'play [nina simone](artist)' 'put on some miles davis'
+  fewtag tag --support examples/music.txt --explain 'i want to hear billie holiday tonight'
+  fewtag tag --support examples/music.txt --format jsonl --threshold 0.5 < lines.txt > spans.jsonl")]
+pub(crate) struct Args {
+    /// Sentences to tag
+    text: Vec<String>,
+    /// Labelled sentences to learn from, in any data format; may be repeated
+    #[arg(long, value_name = "FILE")]
+    support: Vec<PathBuf>,
+    /// One labelled sentence to learn from: `play [nina simone](artist)`; may be repeated
+    #[arg(long, value_name = "SENTENCE")]
+    example: Vec<String>,
+    /// The data format of the support files, if it is not to be recognised
+    #[arg(long, value_name = "FORMAT")]
+    support_format: Option<data::Format>,
+    /// Model directory written by `fewtag train` [default: the model built into fewtag]
+    #[arg(long, value_name = "DIR")]
+    model: Option<PathBuf>,
+    /// Tag the lines of this file, `-` is standard input; may be repeated
+    #[arg(long, value_name = "FILE")]
+    input: Vec<PathBuf>,
+    /// Input lines are JSON objects with `text`, or with `tokens`
+    #[arg(long)]
+    jsonl: bool,
+    /// Split text at white space only; punctuation then stays with its word
+    #[arg(long)]
+    blank_words: bool,
+    /// How to print the answers: text, json, jsonl, or a data format
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: OutputFormat,
+    /// Drop spans less probable than this; `SLOT=P` for one slot; may be repeated
+    #[arg(long, value_name = "[SLOT=]P")]
+    threshold: Vec<Threshold>,
+    /// Say which examples spoke for each span; `html` writes one self-contained page
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    explain: Option<Explain>,
+    /// How query and support are read; paired costs a pass for every support sentence [default: the model's]
+    #[arg(long)]
+    context: Option<ContextArg>,
+    /// Report lines that cannot be tagged and go on
+    #[arg(long)]
+    keep_going: bool,
+    /// When to use colours in text
+    #[arg(long, value_enum, default_value_t = Colour::Auto)]
+    color: Colour,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Explain {
+    Text,
+    Html,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum ContextArg {
+    Paired,
+    Separate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Colour {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Colour {
+    fn is_on(self) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => {
+                std::io::IsTerminal::is_terminal(&std::io::stdout())
+                    && std::env::var_os("NO_COLOR").is_none()
+            }
+        }
+    }
+}
+
+/// How many sentences are tagged at a time.
+const BATCH: usize = 64;
+
+/// Runs the command, writing the answers to `out`.
+pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
+    let support = read_support(args)?;
+    let adapted = load(args)?.adapt(&support).context("cannot learn from the examples")?;
+    let thresholds = Thresholds::new(&args.threshold, support.tag_set())?;
+    let mut output = open_output(args, &support, out);
+    let mut input = Input::open(args)?;
+    let mut failed = 0;
+    loop {
+        let batch = input.next_batch(BATCH);
+        if batch.is_empty() {
+            break;
+        }
+        for (line, sentence) in batch {
+            let answered =
+                sentence.and_then(|sentence| answer(&adapted, &thresholds, &sentence, &mut output));
+            match answered {
+                Ok(n_windows) if n_windows > 1 => {
+                    warn(&format!(
+                        "{line}: longer than the encoder reads; tagged in {n_windows} overlapping windows"
+                    ));
+                }
+                Ok(_) => {}
+                Err(error) if args.keep_going && !crate::is_broken_pipe(&error) => {
+                    failed += 1;
+                    warn(&format!("{line}: skipped: {error:#}"));
+                }
+                Err(error) => return Err(error.context(line)),
+            }
+        }
+        output.flush()?;
+    }
+    output.finish()?;
+    if failed > 0 {
+        warn(&format!("{failed} lines were skipped"));
+    }
+    Ok(())
+}
+
+fn open_output<'a, W: Write>(
+    args: &Args,
+    support: &'a SupportSet,
+    out: &'a mut W,
+) -> Output<'a, W> {
+    let explain = args.explain.map(|_| support);
+    match (args.explain, args.format) {
+        (Some(Explain::Html), _) => Output::Html { out, page: Page::new(support) },
+        (_, OutputFormat::Text) => Output::Text { out, colour: args.color.is_on(), explain },
+        (_, OutputFormat::Json) => Output::Json { out, n_written: 0, explain },
+        (_, OutputFormat::Jsonl) => Output::Jsonl { out, explain },
+        (_, OutputFormat::Data(format)) => Output::Data(Writer::new(format, out)),
+    }
+}
+
+/// Tags one sentence and writes its spans that are probable enough; says in how many windows it was read.
+fn answer<W: Write>(
+    adapted: &Adapted,
+    thresholds: &Thresholds,
+    sentence: &Sentence,
+    output: &mut Output<W>,
+) -> anyhow::Result<usize> {
+    let words: Vec<&str> = sentence.words().collect();
+    let scored = adapted.score(&words)?;
+    let mut tagged = scored.tagged();
+    tagged.spans.retain(|span| thresholds.allow(span));
+    output.write(Answer { sentence, tagged: &tagged, scored: &scored })?;
+    Ok(tagged.n_windows)
+}
+
+/// The support set of all files and examples.
+fn read_support(args: &Args) -> anyhow::Result<SupportSet> {
+    if args.support.is_empty() && args.example.is_empty() {
+        bail!(
+            "there is nothing to learn from: give labelled sentences with --support FILE or --example \
+             'play [nina simone](artist)'"
+        );
+    }
+    let words = if args.blank_words { WordSplit::Blank } else { WordSplit::Unicode };
+    let options = ReadOptions { format: args.support_format, words, ..ReadOptions::default() };
+    let mut sentences = Vec::new();
+    for path in &args.support {
+        sentences.extend(data::read_sentences(path, &options)?);
+    }
+    let inline = ReadOptions { format: Some(data::Format::Inline), ..options };
+    for example in &args.example {
+        let corpus = data::parse(Path::new("--example"), example.as_bytes(), &inline)?;
+        sentences.extend(corpus.domains.into_iter().flat_map(|domain| domain.sentences));
+    }
+    SupportSet::new(sentences).context("mark at least one span, as in 'play [nina simone](artist)'")
+}
+
+fn load(args: &Args) -> anyhow::Result<Tagger> {
+    let tagger = match &args.model {
+        Some(dir) => fewtag::model::load(dir)
+            .with_context(|| format!("cannot use the model `{}`", dir.display()))?,
+        None => default_model::load()?,
+    };
+    let Some(context) = args.context else { return Ok(tagger) };
+    let context = match context {
+        ContextArg::Paired => Context::Paired,
+        ContextArg::Separate => Context::Separate,
+    };
+    Ok(tagger.with_settings(fewtag::ModelSettings { context, ..tagger.settings().clone() })?)
+}
+
+fn warn(message: &str) {
+    let _ = writeln!(std::io::stderr(), "warning: {message}");
+}

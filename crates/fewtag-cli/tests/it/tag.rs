@@ -1,0 +1,179 @@
+//! `fewtag tag` with the built-in model: what it prints, and what it refuses.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::{example, failure, success};
+
+const EXAMPLE: [&str; 2] = ["--example", "play [nina simone](artist) [tonight](time)"];
+
+fn tag(args: &[&str]) -> String {
+    success(&[&["tag"], &EXAMPLE[..], args].concat())
+}
+
+/// Runs `fewtag tag` with these bytes on standard input.
+fn tag_stdin(args: &[&str], input: &[u8]) -> (Option<i32>, String, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fewtag"))
+        .args([&["tag"], &EXAMPLE[..], args].concat())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn the_default_model_finds_an_artist_it_was_never_told_about() {
+    let answer = json(&tag(&["--format", "jsonl", "please play miles davis"]));
+    let span = &answer["spans"][0];
+    assert_eq!((&span["label"], &span["text"]), (&"artist".into(), &"miles davis".into()));
+    assert_eq!((&span["start"], &span["end"]), (&12.into(), &23.into()));
+    assert!(span["probability"].as_f64().unwrap() > 0.5, "{answer}");
+}
+
+#[test]
+fn offsets_count_unicode_scalar_values() {
+    let text = "🎷🎷 play\tmiles davis";
+    let answer = json(&tag(&["--format", "jsonl", text]));
+    for span in answer["spans"].as_array().unwrap() {
+        let at = |key: &str| span[key].as_u64().unwrap() as usize;
+        let inner: String = text.chars().skip(at("start")).take(at("end") - at("start")).collect();
+        assert_eq!(span["text"], inner);
+    }
+    assert_eq!(answer["text"], text);
+}
+
+#[test]
+fn an_explanation_adds_up_to_the_score() {
+    let answer = json(&tag(&["--explain", "--format", "jsonl", "play miles davis"]));
+    for span in answer["spans"].as_array().unwrap() {
+        let why = &span["explanation"];
+        let number = |value: &Value| value.as_f64().unwrap();
+        let voices: f64 =
+            why["voices"].as_array().unwrap().iter().map(|v| number(&v["score"])).sum();
+        assert!((voices - number(&why["examples"])).abs() < 1e-4, "{why}");
+        let total = number(&why["examples"]) + number(&why["transitions"]);
+        assert!((total - number(&why["score"])).abs() < 1e-9, "{why}");
+        assert!(number(&why["runner_up"]["margin"]) > 0.0, "{why}");
+    }
+}
+
+#[test]
+fn every_data_format_is_written_and_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    for format in [
+        "conll",
+        "hf",
+        "spacy",
+        "gliner",
+        "rasa",
+        "snips",
+        "snips-yaml",
+        "doccano",
+        "labelstudio",
+        "inline",
+    ] {
+        let written = tag(&["--format", format, "play miles davis", "play some jazz tonight"]);
+        let path = directory.path().join(format);
+        std::fs::write(&path, &written).unwrap();
+        let report = success(&["data", "check", path.to_str().unwrap()]);
+        assert!(report.split_whitespace().any(|word| word == format), "{format}: {report}");
+    }
+}
+
+#[test]
+fn a_threshold_drops_what_is_less_probable() {
+    let spans = |args: &[&str]| {
+        let all = [&["--format", "jsonl", "play miles davis"], args].concat();
+        json(&tag(&all))["spans"].as_array().unwrap().len()
+    };
+    assert_eq!((spans(&[]), spans(&["--threshold", "1"])), (1, 0));
+    assert_eq!((spans(&["--threshold", "time=1"]), spans(&["--threshold", "artist=1"])), (1, 0));
+    let message = failure(&[&["tag", "--threshold", "genre=1", "a"], &EXAMPLE[..]].concat(), 1);
+    assert!(message.contains("no slot `genre` (artist, time)"), "{message}");
+}
+
+#[test]
+fn lines_are_answered_in_order_and_a_bad_one_is_named() {
+    let (status, out, _) = tag_stdin(&["--format", "jsonl"], b"play a\n\nplay b\r\nplay c");
+    let texts: Vec<Value> = out.lines().map(|line| json(line)["text"].clone()).collect();
+    assert_eq!((status, texts), (Some(0), vec!["play a".into(), "play b".into(), "play c".into()]));
+
+    let (status, out, err) = tag_stdin(&["--format", "jsonl"], b"play a\n\xff\nplay b\n");
+    assert_eq!((status, out.lines().count()), (Some(1), 1));
+    assert!(err.contains("standard input:2") && err.contains("UTF-8"), "{err}");
+    let (status, out, err) =
+        tag_stdin(&["--format", "jsonl", "--keep-going"], b"play a\n\xff\nplay b\n");
+    assert_eq!((status, out.lines().count()), (Some(0), 2));
+    assert!(err.contains("standard input:2: skipped"), "{err}");
+}
+
+#[test]
+fn json_lines_give_texts_or_tokens() {
+    let input = b"{\"text\": \"play miles\"}\n{\"tokens\": [\"play\", \"miles davis\"]}\n";
+    let (status, out, _) = tag_stdin(&["--jsonl", "--format", "conll"], input);
+    assert_eq!((status, out.lines().count()), (Some(0), 6));
+    let (status, _, err) = tag_stdin(&["--jsonl"], b"play\n");
+    assert_eq!(status, Some(1));
+    assert!(err.contains("expected a JSON object"), "{err}");
+}
+
+#[test]
+fn nothing_to_learn_from_is_refused_with_a_remedy() {
+    assert!(failure(&["tag", "hello"], 1).contains("--support FILE or --example"));
+    let message = failure(&["tag", "--example", "no span here", "hello"], 1);
+    assert!(
+        message.contains("labels no slot") && message.contains("[nina simone](artist)"),
+        "{message}"
+    );
+    assert!(failure(&["tag", "--support", "nowhere.txt", "hello"], 1).contains("nowhere.txt"));
+    assert!(
+        failure(&["tag", "--model", "nowhere", "--example", "[a](b)", "hello"], 1)
+            .contains("nowhere")
+    );
+}
+
+#[test]
+fn odd_texts_are_tagged_without_a_fuss() {
+    let long = "play some jazz ".repeat(1667); // 5,001 words
+    let odd = ["x", "\u{1}\u{7}", "שלום עולם", "\u{202e}abc", "😀", "a\u{0}b", long.as_str()];
+    let input = odd.join("\n");
+    let (status, out, err) = tag_stdin(&["--format", "jsonl"], input.as_bytes());
+    assert_eq!(status, Some(0), "{err}");
+    // The line of control characters alone has no word.
+    assert_eq!(out.lines().count(), odd.len() - 1);
+    assert!(err.contains("overlapping windows"), "{err}");
+}
+
+#[test]
+fn the_page_of_explanations_is_self_contained() {
+    let page = success(&[
+        "tag",
+        "--support",
+        &example("music.txt"),
+        "--explain=html",
+        "play <b>miles davis</b> tonight",
+    ]);
+    assert!(page.starts_with("<!doctype html>") && page.contains("&lt;"), "{page}");
+    assert!(!page.contains("http") && !page.contains("<b>"), "{page}");
+}
+
+#[test]
+fn a_thousand_slots_can_be_learned() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("support.txt");
+    let lines: Vec<String> = (0..1000).map(|n| format!("word [thing{n}](slot{n})")).collect();
+    std::fs::write(&path, lines.join("\n")).unwrap();
+    let out = success(&["tag", "--support", path.to_str().unwrap(), "word thing7"]);
+    assert!(out.starts_with("word"), "{out}");
+}
