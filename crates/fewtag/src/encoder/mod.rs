@@ -158,8 +158,9 @@ impl Frozen {
     /// The part of the flat buffer of [`Parameters`] that is trained: all above what is frozen.
     #[must_use]
     pub fn trained(self, config: &BertConfig) -> Range<usize> {
-        let layers = parameters::places(config).layers;
-        let end = layers.last().map_or(0, |layer| layer.output_norm.bias.end);
+        let places = parameters::places(config);
+        let (below, layers) = (places.embeddings.norm.bias.end, places.layers);
+        let end = layers.last().map_or(below, |layer| layer.output_norm.bias.end);
         match self {
             Self::Nothing => 0..end,
             Self::Embeddings | Self::Layers(_) => {
