@@ -183,7 +183,9 @@ fn support_sentences_that_do_not_fit_are_refused_with_their_place() {
 fn an_episode_that_cannot_be_tagged_is_named() {
     let mut episodes = episodes();
     let token = |_| Token { word: "play".into(), tag: Tag::O };
-    episodes[1].queries.push(Sentence::new((0..600).map(token).collect()).unwrap());
+    let mut sentences = episodes[1].support.sentences().to_vec();
+    sentences.push(Sentence::new((0..600).map(token).collect()).unwrap());
+    episodes[1].support = SupportSet::new(sentences).unwrap();
     let domain = episodes[1].domain.clone();
     let refused = evaluate(&tagger(prototype(Context::Separate)), &episodes, || ()).unwrap_err();
     assert_eq!(refused.to_string(), format!("episode 2 (domain `{domain}`) cannot be tagged"));
