@@ -144,10 +144,10 @@ fn episodes_stay_episodes() {
 fn what_cannot_be_converted_leaves_no_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
-    fs::write(path("bad.conll"), "play O\nnina\n").unwrap();
+    fs::write(path("bad.conll"), "play O\nsome O\nnina\n").unwrap();
     let message = failure(&["data", "convert", &path("bad.conll"), &path("out.hf.jsonl")], 1);
     assert!(
-        message.ends_with("bad.conll:2: `nina` has no tag: a line needs a word and a tag\n"),
+        message.ends_with("bad.conll:3: `nina` has no tag: a line needs a word and a tag\n"),
         "{message}"
     );
     fs::write(
