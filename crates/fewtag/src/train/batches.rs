@@ -47,7 +47,7 @@ enum Source {
 }
 
 impl Batches {
-    /// Takes what [`read`] found.
+    /// Takes what [`read`](super::source::read) found.
     ///
     /// # Errors
     ///
