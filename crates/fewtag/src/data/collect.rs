@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
+use crate::data::episodes::EpisodeSize;
 use crate::data::text::{self, Label};
 use crate::data::{At, Corpus, Findings, Format, Note, Place, Problem, ReadOptions};
 use crate::domain::{Domain, Sentence, Token};
@@ -22,6 +23,8 @@ pub(crate) struct Collector<'a> {
     domains: Vec<Domain>,
     /// The domain of the sentence added last.
     current: usize,
+    n_sentences: usize,
+    episode_sizes: Vec<EpisodeSize>,
     repaired: Findings,
     notes: Vec<Note>,
 }
@@ -35,6 +38,8 @@ impl<'a> Collector<'a> {
             slots: HashMap::new(),
             domains: Vec::new(),
             current: 0,
+            n_sentences: 0,
+            episode_sizes: Vec::new(),
             repaired: Findings::default(),
             notes: Vec::new(),
         }
@@ -212,7 +217,18 @@ impl<'a> Collector<'a> {
             }
         }
         self.domains[self.current].sentences.push(sentence);
+        self.n_sentences += 1;
         Ok(())
+    }
+
+    /// How many sentences were added so far.
+    pub(crate) fn n_sentences(&self) -> usize {
+        self.n_sentences
+    }
+
+    /// Tells that the sentences added last were an episode.
+    pub(super) fn add_episode(&mut self, size: EpisodeSize) {
+        self.episode_sizes.push(size);
     }
 
     /// The corpus, with its tags in BIO.
@@ -228,6 +244,7 @@ impl<'a> Collector<'a> {
             .tags
             .finish(sentences, &mut self.notes)
             .map_err(|(at, problem)| Place::new(self.path, at).error(problem))?;
-        Ok(Corpus { format, scheme, domains: self.domains, notes: self.notes })
+        let Self { domains, notes, episode_sizes, .. } = self;
+        Ok(Corpus { format, scheme, domains, notes, episode_sizes })
     }
 }

@@ -27,10 +27,11 @@ const DOCUMENT: &str = "-DOCSTART-";
 impl Codec for Conll {
     fn read(&self, text: &str, into: &mut Collector) -> Result<()> {
         let mut reader = Reader { into, columns: None, domain: None, tokens: Vec::new() };
-        let mut n_lines = 0;
-        for line in text.split('\n') {
+        let (mut start, mut n_lines) = (0, 0);
+        for end in memchr::memchr_iter(b'\n', text.as_bytes()).chain([text.len()]) {
             n_lines += 1;
-            reader.line(line, n_lines)?;
+            reader.line(&text[start..end], n_lines)?;
+            start = end + 1;
         }
         reader.end_sentence(n_lines)?;
         let extra = reader.columns.map_or(0, |columns| columns.n - 2);
@@ -116,14 +117,18 @@ struct Fields<'t> {
 
 impl<'t> Fields<'t> {
     fn of(line: &'t str, tabs: bool) -> Self {
-        if tabs {
-            Self::gather(line.split('\t'))
-        } else {
-            Self::gather(line.split_ascii_whitespace())
-        }
+        if tabs { Self::of_tabs(line) } else { Self::of_blanks(line) }
     }
 
-    fn gather(mut fields: impl Iterator<Item = &'t str>) -> Self {
+    fn of_tabs(line: &'t str) -> Self {
+        let first_tab = line.bytes().position(|byte| byte == b'\t').unwrap_or(line.len());
+        let last_start = line.bytes().rposition(|byte| byte == b'\t').map_or(0, |tab| tab + 1);
+        let n = 1 + line.bytes().filter(|byte| *byte == b'\t').count();
+        Self { first: &line[..first_tab], last: &line[last_start..], n }
+    }
+
+    fn of_blanks(line: &'t str) -> Self {
+        let mut fields = line.split_ascii_whitespace();
         let first = fields.next().unwrap_or_default();
         let mut found = Self { first, last: first, n: 1 };
         for field in fields {

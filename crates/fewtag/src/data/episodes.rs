@@ -15,9 +15,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::data::{
-    At, Codec, Collector, Format, Place, Problem, ReadOptions, Render, UNNAMED, json,
-};
+use crate::data::{At, Codec, Collector, Corpus, Place, Problem, Render, UNNAMED, json};
 use crate::domain::{Episode, Sentence, SupportSet};
 use crate::error::{Error, Result};
 use crate::scheme::Scheme;
@@ -50,7 +48,17 @@ impl AsRef<str> for RawTag<'_> {
 
 impl Codec for Episodes {
     fn read(&self, text: &str, into: &mut Collector) -> Result<()> {
-        read_parts(text, into).map(|_| ())
+        let file: json::InOrder<Vec<RawEpisode>> =
+            json::parse(text).map_err(|(at, problem)| into.error(at, problem))?;
+        for (domain, episodes) in file.0 {
+            for (i, RawEpisode { support, query }) in episodes.into_iter().enumerate() {
+                let (domain, episode) = (domain.clone(), i + 1);
+                let n_support = add_part((&domain, episode, "support"), support, into)?;
+                let n_queries = add_part((&domain, episode, "query"), query, into)?;
+                into.add_episode(EpisodeSize { domain, episode, n_support, n_queries });
+            }
+        }
+        Ok(())
     }
 
     fn renderer(&self, _: Scheme) -> Box<dyn Render + Send> {
@@ -58,31 +66,7 @@ impl Codec for Episodes {
     }
 }
 
-/// How many sentences of a domain an episode has.
-struct Sizes {
-    domain: String,
-    /// Counted from 1 within the domain.
-    episode: usize,
-    n_support: usize,
-    n_queries: usize,
-}
-
-/// Adds the sentences of all episodes, support before queries, and returns how many they were.
-fn read_parts(text: &str, into: &mut Collector) -> Result<Vec<Sizes>> {
-    let file: json::InOrder<Vec<RawEpisode>> =
-        json::parse(text).map_err(|(at, problem)| into.error(at, problem))?;
-    let mut sizes = Vec::new();
-    for (domain, episodes) in file.0 {
-        for (i, RawEpisode { support, query }) in episodes.into_iter().enumerate() {
-            let (domain, episode) = (domain.clone(), i + 1);
-            let n_support = add_part((&domain, episode, "support"), support, into)?;
-            let n_queries = add_part((&domain, episode, "query"), query, into)?;
-            sizes.push(Sizes { domain, episode, n_support, n_queries });
-        }
-    }
-    Ok(sizes)
-}
-
+/// Adds the sentences of a support or of its queries and returns how many were kept.
 fn add_part(
     (domain, episode, part): (&str, usize, &'static str),
     sentences: RawPart,
@@ -93,29 +77,43 @@ fn add_part(
     if n_ins != n_outs {
         return Err(into.error(at(n_ins.min(n_outs) + 1), Problem::UnequalParts { n_ins, n_outs }));
     }
+    let n_before = into.n_sentences();
     for (i, (words, tags)) in sentences.seq_ins.into_iter().zip(&sentences.seq_outs).enumerate() {
         into.add_tagged(Some(domain), (words, tags), || at(i + 1))?;
     }
-    Ok(n_ins)
+    Ok(into.n_sentences() - n_before)
 }
 
-/// Reads a file as episodes.
-pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<Episode>> {
-    let options = ReadOptions::default();
-    let mut collector = Collector::new(path, &options);
-    let sizes = read_parts(text, &mut collector)?;
-    let corpus = collector.finish(Format::Episodes)?;
-    // A domain's key is unique, so the sentences stand in the order of the file.
-    let mut sentences = corpus.domains.into_iter().flat_map(|domain| domain.sentences);
-    let mut take = |n| sentences.by_ref().take(n).collect::<Vec<_>>();
-    let episodes = sizes.into_iter().map(|Sizes { domain, episode, n_support, n_queries }| {
-        let support = SupportSet::new(take(n_support)).map_err(|cause| {
-            let at = At::Episode { domain: domain.clone(), episode, part: "support", sentence: 1 };
-            Place::new(path, at).error(Problem::Sentence { cause: Box::new(cause) })
-        })?;
-        Ok(Episode { domain, support, queries: take(n_queries) })
-    });
-    episodes.collect()
+/// How many sentences of a domain an episode has, support before queries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct EpisodeSize {
+    domain: String,
+    /// Counted from 1 within the domain.
+    episode: usize,
+    n_support: usize,
+    n_queries: usize,
+}
+
+impl Corpus {
+    /// The episodes of an episode file, none of any other; `path` is only named in errors.
+    ///
+    /// # Errors
+    ///
+    /// If a support set labels no slot.
+    pub fn into_episodes(self, path: &Path) -> Result<Vec<Episode>> {
+        // A domain's key is unique, so the sentences stand in the order of the file.
+        let mut sentences = self.domains.into_iter().flat_map(|domain| domain.sentences);
+        let mut take = |n| sentences.by_ref().take(n).collect::<Vec<_>>();
+        let episode = |EpisodeSize { domain, episode, n_support, n_queries }| {
+            let support = SupportSet::new(take(n_support)).map_err(|cause| {
+                let domain = domain.clone();
+                let at = At::Episode { domain, episode, part: "support", sentence: 1 };
+                Place::new(path, at).error(Problem::Sentence { cause: Box::new(cause) })
+            })?;
+            Ok(Episode { domain, support, queries: take(n_queries) })
+        };
+        self.episode_sizes.into_iter().map(episode).collect()
+    }
 }
 
 /// Writes episodes one at a time, so that a file of any number needs the memory of one.
@@ -234,6 +232,11 @@ impl Render for OneEpisode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::{parse_episodes, write_episodes};
+
+    fn parse(path: &Path, text: &str) -> Result<Vec<Episode>> {
+        parse_episodes(path, text.as_bytes())
+    }
 
     fn refusal(text: &str) -> String {
         parse(Path::new("x.json"), text).unwrap_err().to_string()
@@ -266,7 +269,7 @@ mod tests {
         let mut episodes = parse(Path::new("x.json"), &text).unwrap();
         episodes[0].queries.clear();
         let mut out = Vec::new();
-        super::super::write_episodes(&mut out, &episodes).unwrap();
+        write_episodes(&mut out, &episodes).unwrap();
         assert_eq!(
             parse(Path::new("x.json"), std::str::from_utf8(&out).unwrap()).unwrap(),
             episodes

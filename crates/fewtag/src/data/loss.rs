@@ -27,7 +27,7 @@ impl Corpus {
     pub fn losses(&self, format: Format) -> Vec<Loss> {
         let count = |lost: fn(&Sentence) -> bool| self.sentences().filter(|s| lost(s)).count();
         let mut losses = Vec::new();
-        if self.format == Format::Episodes {
+        if self.format == Format::Episodes && format != Format::Episodes {
             losses.push(Loss::Episodes);
         }
         if self.format.gathers_by_domain() && self.domains.len() == 1 && !format.gathers_by_domain()

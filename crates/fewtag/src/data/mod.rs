@@ -53,6 +53,7 @@ pub use problem::{At, Place, Problem};
 pub use write::{Writer, write};
 
 use collect::Collector;
+use episodes::EpisodeSize;
 use write::Render;
 
 /// A format of labelled sentences.
@@ -204,6 +205,8 @@ pub struct Corpus {
     pub domains: Vec<Domain>,
     /// What is worth telling about the file.
     pub notes: Vec<Note>,
+    /// How the sentences of an episode file divide into episodes.
+    episode_sizes: Vec<EpisodeSize>,
 }
 
 impl Corpus {
@@ -271,7 +274,8 @@ pub fn read_episodes(path: &Path) -> Result<Vec<Episode>> {
 ///
 /// As [`read_episodes`].
 pub fn parse_episodes(path: &Path, bytes: &[u8]) -> Result<Vec<Episode>> {
-    episodes::parse(path, file::text(path, bytes)?)
+    let options = ReadOptions { format: Some(Format::Episodes), ..ReadOptions::default() };
+    parse(path, bytes, &options)?.into_episodes(path)
 }
 
 /// Writes episodes in the official JSON.

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use fewtag::data::{self, Check, Corpus, EpisodeCheck, Findings, Note};
+use fewtag::data::{self, Check, EpisodeCheck, Findings, Note};
 use fewtag::eval::{Format, Table, table};
 use fewtag::scheme::Scheme;
 use rayon::prelude::*;
@@ -40,10 +40,16 @@ pub(crate) struct Args {
 
 /// What there is to say about one file.
 struct Checked {
-    corpus: Corpus,
-    /// In the order of the domains.
-    checks: Vec<Check>,
+    format: data::Format,
+    scheme: Option<Scheme>,
+    domains: Vec<CheckedDomain>,
     findings: Vec<Finding>,
+}
+
+struct CheckedDomain {
+    name: String,
+    n_sentences: usize,
+    check: Check,
 }
 
 /// A row of the table of findings.
@@ -72,24 +78,27 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
 fn check(path: &Path, args: &Args) -> anyhow::Result<Checked> {
     let (path, bytes) = read_bytes(path)?;
     let corpus = data::parse(path, &bytes, &args.read.options())?;
-    let checks: Vec<Check> = corpus.domains.iter().map(Check::of).collect();
+    let (format, scheme) = (corpus.format, corpus.scheme);
+    let is_episodes = format == data::Format::Episodes;
     let mut findings: Vec<Finding> = corpus.notes.iter().map(of_note).collect();
-    let is_episodes = corpus.format == data::Format::Episodes;
+    let mut domains = Vec::new();
+    for domain in &corpus.domains {
+        let (name, n_sentences) = (domain.name.clone(), domain.sentences.len());
+        let check = Check::of(domain);
+        // Episodes share their sentences.
+        if !is_episodes {
+            findings.extend(finding(Some(&name), "duplicates", &check.duplicates));
+        }
+        findings.extend(finding(Some(&name), "same words, other tags", &check.contradictions));
+        findings.extend(rare_slots(&name, &check, args.shots));
+        domains.push(CheckedDomain { name, n_sentences, check });
+    }
     if is_episodes {
-        let check = EpisodeCheck::of(&data::parse_episodes(path, &bytes)?);
+        let check = EpisodeCheck::of(&corpus.into_episodes(path)?);
         findings.extend(finding(None, "queries in their own support", &check.leaks));
         findings.extend(finding(None, "queries with a tag the support lacks", &check.unlearnable));
     }
-    for (domain, check) in corpus.domains.iter().zip(&checks) {
-        let name = Some(domain.name.as_str());
-        // Episodes share their sentences.
-        if !is_episodes {
-            findings.extend(finding(name, "duplicates", &check.duplicates));
-        }
-        findings.extend(finding(name, "same words, other tags", &check.contradictions));
-        findings.extend(rare_slots(&domain.name, check, args.shots));
-    }
-    Ok(Checked { corpus, checks, findings })
+    Ok(Checked { format, scheme, domains, findings })
 }
 
 fn of_note(note: &Note) -> Finding {
@@ -118,17 +127,16 @@ fn domains(args: &Args, checked: &[Checked]) -> Table {
     let headers = ["file", "format", "scheme", "domain", "sentences", "words", "slots", "spans"];
     let mut table = Table::new("domains", headers);
     for (path, file) in args.files.iter().zip(checked) {
-        let scheme = file.corpus.scheme.map_or("", Scheme::name);
-        for (domain, check) in file.corpus.domains.iter().zip(&file.checks) {
+        for domain in &file.domains {
             table.push([
                 path.display().to_string().into(),
-                file.corpus.format.name().into(),
-                scheme.into(),
+                file.format.name().into(),
+                file.scheme.map_or("", Scheme::name).into(),
                 domain.name.as_str().into(),
-                domain.sentences.len().into(),
-                check.n_words.into(),
-                check.slots.len().into(),
-                check.slots.values().map(|counts| counts.n_spans).sum::<usize>().into(),
+                domain.n_sentences.into(),
+                domain.check.n_words.into(),
+                domain.check.slots.len().into(),
+                domain.check.slots.values().map(|counts| counts.n_spans).sum::<usize>().into(),
             ]);
         }
     }
@@ -137,16 +145,14 @@ fn domains(args: &Args, checked: &[Checked]) -> Table {
 
 fn slots(checked: &[Checked]) -> Table {
     let mut table = Table::new("slots", ["domain", "slot", "spans", "sentences"]);
-    for file in checked {
-        for (domain, check) in file.corpus.domains.iter().zip(&file.checks) {
-            for (slot, counts) in &check.slots {
-                table.push([
-                    domain.name.as_str().into(),
-                    slot.as_str().into(),
-                    counts.n_spans.into(),
-                    counts.n_sentences.into(),
-                ]);
-            }
+    for domain in checked.iter().flat_map(|file| &file.domains) {
+        for (slot, counts) in &domain.check.slots {
+            table.push([
+                domain.name.as_str().into(),
+                slot.as_str().into(),
+                counts.n_spans.into(),
+                counts.n_sentences.into(),
+            ]);
         }
     }
     table

@@ -42,13 +42,13 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     }
     let (path, bytes) = read_bytes(&args.input)?;
     let corpus = data::parse(path, &bytes, &args.read.options())?;
-    let episodes = match (corpus.format, to) {
-        (Format::Episodes, Format::Episodes) => Some(data::parse_episodes(path, &bytes)?),
-        _ => None,
-    };
-    let write = |out: &mut dyn Write| match &episodes {
-        Some(episodes) => data::write_episodes(out, episodes),
-        None => data::write(to, args.to_scheme, &corpus.domains, out),
+    tell(&corpus, to);
+    let write = |out: &mut dyn Write| {
+        if (corpus.format, to) == (Format::Episodes, Format::Episodes) {
+            data::write_episodes(out, &corpus.into_episodes(path)?)
+        } else {
+            data::write(to, args.to_scheme, &corpus.domains, out)
+        }
     };
     if args.output == Path::new("-") {
         write(out).context("cannot convert")?;
@@ -59,7 +59,6 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
             file.flush().map_err(fewtag::Error::Write)
         })?;
     }
-    tell(&corpus, to, episodes.is_some());
     Ok(())
 }
 
@@ -70,15 +69,13 @@ fn named(path: &Path) -> Option<Format> {
 }
 
 /// Tells what was not read and what is not kept.
-fn tell(corpus: &Corpus, to: Format, episodes_kept: bool) {
+fn tell(corpus: &Corpus, to: Format) {
     let mut err = std::io::stderr().lock();
     // Nobody is left to tell if standard error is gone.
     for note in &corpus.notes {
         let _ = writeln!(err, "note: {note}");
     }
     for loss in corpus.losses(to) {
-        if !(episodes_kept && loss == data::Loss::Episodes) {
-            let _ = writeln!(err, "lost: {loss}");
-        }
+        let _ = writeln!(err, "lost: {loss}");
     }
 }
