@@ -322,7 +322,12 @@ impl<'a> Scored<'a> {
     }
 }
 
-fn check_length(tagger: &Tagger, sequence: &Sequence, what: impl Fn() -> String) -> Result<()> {
+/// Refuses a sequence beyond the encoder's window; `what` names it in the message.
+pub(crate) fn check_length(
+    tagger: &Tagger,
+    sequence: &Sequence,
+    what: impl Fn() -> String,
+) -> Result<()> {
     let (n_pieces, max) = (sequence.n_pieces(), tagger.engine().max_pieces());
     if n_pieces > max {
         return Err(Error::TooLong { what: what(), n_pieces, max });

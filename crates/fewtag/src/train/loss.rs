@@ -11,6 +11,7 @@
 use std::ops::Range;
 
 use super::batches::Batch;
+use crate::adapted::check_length;
 use crate::domain::{Episode, Sentence};
 use crate::embedder::{self, Sequence};
 use crate::emission::{Members, SupportVectors, VectorGradients};
@@ -121,6 +122,7 @@ impl<'a> Plan<'a> {
         let split = |sentence: &Sentence| frame.split(sentence.words());
         let support = episode.support.sentences().iter().map(split).collect::<Result<Vec<_>>>()?;
         let queries = episode.queries.iter().map(split).collect::<Result<Vec<_>>>()?;
+        let n_before = sequences.len();
         let mut add = |new: Vec<Sequence>| {
             let start = sequences.len();
             sequences.extend(new);
@@ -144,6 +146,10 @@ impl<'a> Plan<'a> {
         } else {
             0..0
         };
+        for sequence in &sequences[n_before..] {
+            let what = || format!("a training sentence of domain `{}`", episode.domain);
+            check_length(tagger, sequence, what)?;
+        }
         let members = Members::new(&episode.support, &tags);
         Ok(Self { queries: &episode.queries, tags, members, support, of_query, names })
     }
@@ -382,6 +388,18 @@ mod tests {
             let error = (ours - reference).abs() / reference.abs().max(1.0);
             assert!(error < 1e-5, "{what}: ours {ours}, reference {reference}, error {error:.1e}");
         }
+    }
+
+    #[test]
+    fn a_sentence_beyond_the_encoders_window_is_refused_with_its_domain() {
+        let mut batch = batch();
+        let long =
+            batch.episodes[1].queries[0].tokens().iter().cycle().take(600).cloned().collect();
+        batch.episodes[1].queries[0] = Sentence::new(long).unwrap();
+        let tagger = tagger(ModelSettings::default());
+        let mut gradients = ModelGradients::zeros(&tagger);
+        let error = backward(&tagger, &batch, ALL_FIT, &mut gradients).unwrap_err();
+        assert!(error.to_string().contains(&batch.episodes[1].domain), "{error}");
     }
 
     /// A random direction in the space of the encoder's weights.
