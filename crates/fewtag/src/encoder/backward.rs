@@ -8,6 +8,9 @@
 //! A tile belongs to one thread and the groups depend on the batch alone, so gradients are the same bits for any number
 //! of threads.
 
+use fewtag_kernels::add_rows;
+use fewtag_kernels::dropout::Place;
+use fewtag_kernels::matmul::{Left, Panels, Product, Strips, View, Write};
 use rayon::prelude::*;
 
 use super::batch::PackedBatch;
@@ -15,9 +18,6 @@ use super::bert::{Below, GroupTrace, Record};
 use super::config::BertConfig;
 use super::embeddings;
 use super::group::Group;
-use super::kernels::dropout::Place;
-use super::kernels::matmul::{Left, Panels, Product, Strips, View, Write};
-use super::kernels::{add, vectorised};
 use super::layer::{Flow, LayerPass, LayerTrace, PackedLayer, Workspace};
 use super::parameters::{Embeddings, Gradients, Layer, Linear, Parameters};
 use super::spare::{Lent, Spare};
@@ -226,14 +226,7 @@ impl Tile<'_> {
             let right = (self.source.x)(&descent.buffers.inputs);
             let left = Left::Strips(&strips);
             Product { left, right, write: Write::Add }.into(self.weight);
-            vectorised(
-                #[inline(always)]
-                || {
-                    for row in d.chunks_exact(n_out) {
-                        add(self.bias, &row[self.first_row..][..n_rows]);
-                    }
-                },
-            );
+            add_rows(self.bias, d, n_out, self.first_row);
         }
     }
 }

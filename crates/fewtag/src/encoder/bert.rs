@@ -1,7 +1,7 @@
 //! BERT on packed batches: the engine for the CPU.
 //!
 //! A batch is cut into groups of whole sequences, and each group goes through all layers on one thread. Rows do not
-//! depend on the cut (see `kernels::matmul`), so hidden rows are the same bits for any number of threads and whatever
+//! depend on the cut (see `fewtag_kernels::matmul`), so hidden rows are the same bits for any number of threads and whatever
 //! else the batch holds.
 //!
 //! Reference: Devlin et al. (2019); the arithmetic is that of Hugging Face's `BertModel` without its pooler.
@@ -9,15 +9,15 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use fewtag_kernels::dropout::LayerDropout;
+use fewtag_kernels::layer_norm::Normalised;
+use fewtag_kernels::matmul::Panels;
 use rayon::prelude::*;
 
 use super::backward::Down;
 use super::batch::PackedBatch;
 use super::config::BertConfig;
 use super::group::Group;
-use super::kernels::dropout::LayerDropout;
-use super::kernels::layer_norm::Normalised;
-use super::kernels::matmul::Panels;
 use super::layer::{LayerPass, LayerTrace, PackedLayer, Workspace};
 use super::parameters::{Gradients, Parameters, Weights};
 use super::spare::{Lent, Spare};
@@ -266,9 +266,9 @@ impl Up<'_> {
 mod tests {
     use super::super::batch::Piece;
     use super::super::config::tests::odd_config;
-    use super::super::kernels::tests::{assert_close, normal, weighted};
     use super::*;
     use crate::error::Error;
+    use fewtag_kernels::testing::{assert_close, normal, weighted};
 
     /// An encoder whose weights are large enough for every part to matter.
     fn bert() -> Bert {

@@ -4,6 +4,7 @@
 //! A [`BertConfig`] made by [`BertConfig::from_json`] is consistent: every size but the number of layers is at least 1
 //! and the heads divide the width.
 
+use fewtag_kernels::activation::Activation;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -32,20 +33,6 @@ pub struct BertConfig {
     /// What layer normalisation adds to the variance.
     #[serde(default = "bert_epsilon")]
     pub layer_norm_eps: f32,
-}
-
-/// The non-linearity of the feed-forward block.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Activation {
-    /// `x · Φ(x)` with the exact normal distribution function.
-    #[default]
-    Gelu,
-    /// The tanh approximation of [`Activation::Gelu`].
-    #[serde(alias = "gelu_pytorch_tanh")]
-    GeluNew,
-    /// `max(x, 0)`.
-    Relu,
 }
 
 fn two_segments() -> usize {

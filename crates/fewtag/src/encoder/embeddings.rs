@@ -4,10 +4,11 @@
 //! z = word[id] + segment[s] + position[p],  x = dropout(LayerNorm(z))
 //! ```
 
+use fewtag_kernels::add;
+use fewtag_kernels::dropout::{LayerDropout, Place};
+use fewtag_kernels::layer_norm::Normalised;
+
 use super::group::Group;
-use super::kernels::dropout::{LayerDropout, Place};
-use super::kernels::layer_norm::Normalised;
-use super::kernels::{add, vectorised};
 use super::parameters::Embeddings;
 
 /// The rows of the three tables that one piece adds up.
@@ -65,12 +66,8 @@ pub(super) fn backward(
     let mut dz = vec![0.0; dx.len()];
     normalised.backward(dx, gamma, &mut dz);
     for (at, dz) in lookups(group).zip(dz.chunks_exact(h)) {
-        let word = &mut gradients.word[at.word * h..][..h];
-        let segment = &mut gradients.segment[at.segment * h..][..h];
-        let position = &mut gradients.position[at.position * h..][..h];
-        vectorised(
-            #[inline(always)]
-            || [word, segment, position].map(|row| add(row, dz)),
-        );
+        add(&mut gradients.word[at.word * h..][..h], dz);
+        add(&mut gradients.segment[at.segment * h..][..h], dz);
+        add(&mut gradients.position[at.position * h..][..h], dz);
     }
 }

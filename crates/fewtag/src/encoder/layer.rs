@@ -12,13 +12,14 @@
 
 use std::ops::Range;
 
+use fewtag_kernels::attention::{Attention, Heads, Scratch};
+use fewtag_kernels::dropout::{LayerDropout, Place};
+use fewtag_kernels::layer_norm::Normalised;
+use fewtag_kernels::matmul::{Left, Panels, Product, View, Write};
+use fewtag_kernels::{activation, add, add_bias};
+
 use super::config::BertConfig;
 use super::group::Group;
-use super::kernels::attention::{Attention, Heads, Scratch};
-use super::kernels::dropout::{LayerDropout, Place};
-use super::kernels::layer_norm::Normalised;
-use super::kernels::matmul::{Left, Panels, Product, View, Write};
-use super::kernels::{activation, add, add_bias, vectorised};
 use super::parameters::Layer;
 
 /// The weights of a layer as right factors of products: for the way up `Wᵀ`, for the way down `W`.
@@ -224,10 +225,7 @@ impl LayerPass<'_> {
         if let Some(dropout) = self.dropout {
             dropout.apply(place, self.group.rows().start, sum, linear.bias.len());
         }
-        vectorised(
-            #[inline(always)]
-            || add(sum, residual),
-        );
+        add(sum, residual);
     }
 
     /// `out = dropout(d)`: the way back through dropout is dropout of the gradient.

@@ -14,7 +14,6 @@ mod bert;
 pub mod config;
 mod embeddings;
 mod group;
-mod kernels;
 mod layer;
 pub mod optimizer;
 pub mod parameters;
@@ -28,7 +27,9 @@ use std::ops::Range;
 
 pub use batch::{PackedBatch, Piece};
 pub use bert::Bert;
-pub use config::{Activation, BertConfig};
+pub use config::BertConfig;
+pub use fewtag_kernels::activation::Activation;
+pub use fewtag_kernels::dropout::Dropout;
 pub use optimizer::{AdamW, Part, Rates, Schedule};
 pub use parameters::{Gradients, Parameters, Tensor};
 pub use storage::Storage;
@@ -123,15 +124,6 @@ pub enum Input {
     Pieces,
     /// At these hidden rows `[n_pieces, h]`, made by lower layers before.
     Rows(Matrix),
-}
-
-/// Dropout of a training pass. The same seed drops the same numbers, whatever the number of threads.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Dropout {
-    /// The share of numbers set to zero, in `[0, 1)`.
-    pub rate: f32,
-    /// Fixes which.
-    pub seed: u64,
 }
 
 /// The lower part of an encoder that training leaves as it is and that costs no backward work.

@@ -11,10 +11,10 @@
 //! Method: Loshchilov and Hutter (2019). The arithmetic and the order of steps are those of `torch.optim.AdamW`,
 //! `clip_grad_norm_` and `transformers.get_linear_schedule_with_warmup`.
 
+use fewtag_kernels::adamw;
 use rayon::prelude::*;
 
 use super::Frozen;
-use super::kernels::{dot, vectorised};
 use super::parameters::{Gradients, Parameters};
 
 const BETA_1: f32 = 0.9;
@@ -127,28 +127,18 @@ struct Chunk<'a> {
 impl Chunk<'_> {
     fn update(self, [correction_1, correction_2]: [f64; 2], scale: f32) {
         let Self { values, gradient, m, v, rates } = self;
-        let keep = 1.0 - rates.learning_rate * rates.weight_decay;
-        let Some(gradient) = gradient else {
-            // Moments are zero and stay so: nothing is left of the update but the decay.
-            for w in values {
-                *w *= keep;
-            }
-            return;
+        let update = adamw::Update {
+            betas: [BETA_1, BETA_2],
+            epsilon: EPSILON,
+            gradient_scale: scale,
+            keep: 1.0 - rates.learning_rate * rates.weight_decay,
+            step: (f64::from(rates.learning_rate) / correction_1) as f32,
+            root: correction_2.sqrt() as f32,
         };
-        let step = (f64::from(rates.learning_rate) / correction_1) as f32;
-        let root = correction_2.sqrt() as f32;
-        let moments = m.iter_mut().zip(v.iter_mut());
-        vectorised(
-            #[inline(always)]
-            || {
-                for ((w, g), (m, v)) in values.iter_mut().zip(gradient).zip(moments) {
-                    let g = g * scale;
-                    *m = BETA_1 * *m + (1.0 - BETA_1) * g;
-                    *v = BETA_2 * *v + (1.0 - BETA_2) * (g * g);
-                    *w = *w * keep - step * (*m / (v.sqrt() / root + EPSILON));
-                }
-            },
-        );
+        match gradient {
+            Some(gradient) => update.run(values, gradient, m, v),
+            None => update.decay(values),
+        }
     }
 }
 
@@ -198,10 +188,7 @@ pub fn squared_norm(x: &[f32]) -> f64 {
 
 /// The squared norm of several rows, one after the other: short sums in single precision, their sum in double.
 fn sum_of_squares<'a>(rows: impl Iterator<Item = &'a [f32]>) -> f64 {
-    vectorised(
-        #[inline(always)]
-        || rows.map(|row| f64::from(dot(row, row))).sum(),
-    )
+    rows.map(|row| f64::from(fewtag_kernels::sum_of_squares(row))).sum()
 }
 
 /// The squared norm of all gradients of an encoder; untouched rows of the word table are skipped.
@@ -242,7 +229,8 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::super::config::tests::odd_config;
-    use super::super::kernels::tests::{assert_close, normal};
+    use fewtag_kernels::testing::{assert_close, normal};
+
     use super::*;
 
     const RATES: Rates = Rates { learning_rate: 0.1, weight_decay: 0.01 };

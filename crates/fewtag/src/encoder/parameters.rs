@@ -9,16 +9,9 @@
 
 use std::ops::Range;
 
-use super::config::BertConfig;
+pub use fewtag_kernels::layer_norm::Norm;
 
-/// Scale and shift of a layer normalisation, each `[h]`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Norm<T> {
-    /// The scale γ.
-    pub weight: T,
-    /// The shift β.
-    pub bias: T,
-}
+use super::config::BertConfig;
 
 /// Weight `[out, in]` and bias `[out]` of a linear layer.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,19 +4,26 @@
 //! of work, and the backward pass asks again instead of keeping a mask: it applies the same function to the gradient.
 //!
 //! ```text
-//! (a, b) = the two halves of Random::new(seed).at(layer, place, head, row)     once per row
+//! (a, b) = the two halves of value(seed, (layer, place, head, row))            once per row
 //! drop column j  if  mix(mix(j · γ ⊕ a) ⊕ b) < rate · 2³²                      once per number
 //! ```
 //!
 //! `mix` is the 32-bit finaliser of `MurmurHash3` (Appleby, 2011), which vectorises.
 
-use super::vectorised;
-use crate::encoder::Dropout;
-use crate::random::Random;
+use crate::vectorised;
+
+/// Dropout of a training pass. The same seed drops the same numbers, whatever the number of threads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dropout {
+    /// The share of numbers set to zero, in `[0, 1)`.
+    pub rate: f32,
+    /// Fixes which.
+    pub seed: u64,
+}
 
 /// Where in the encoder numbers are dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// The embeddings, after their layer normalisation.
     Embeddings,
     /// The attention probabilities of a head.
@@ -32,14 +39,18 @@ pub(crate) enum Place {
 
 /// Dropout within one layer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct LayerDropout {
+pub struct LayerDropout {
     dropout: Dropout,
     layer: usize,
 }
 
 impl LayerDropout {
     /// The dropout of `layer`.
-    pub(crate) fn new(dropout: Dropout, layer: usize) -> Self {
+    ///
+    /// # Panics
+    ///
+    /// If the rate is not in `[0, 1)`.
+    pub fn new(dropout: Dropout, layer: usize) -> Self {
         assert!((0.0..1.0).contains(&dropout.rate), "dropout rate {}", dropout.rate);
         Self { dropout, layer }
     }
@@ -51,14 +62,14 @@ impl LayerDropout {
     }
 
     /// Drops from `rows`, of which the first is row `first` of the batch. Applied to a gradient it is its own backward pass.
-    pub(crate) fn apply(self, place: Place, first: usize, rows: &mut [f32], width: usize) {
+    pub fn apply(self, place: Place, first: usize, rows: &mut [f32], width: usize) {
         let (place, head) = match place {
             Place::Embeddings => (0, 0),
             Place::Attention { head } => (1, head),
             Place::AttentionOutput => (2, 0),
             Place::Output => (3, 0),
         };
-        let random = Random::new(self.dropout.seed);
+        let seed = self.dropout.seed;
         let counter = ((self.layer * 4 + place) as u64) << 48 | (head as u64) << 32;
         let threshold = self.threshold();
         let scale = 1.0 / (1.0 - self.dropout.rate);
@@ -66,7 +77,7 @@ impl LayerDropout {
             #[inline(always)]
             || {
                 for (r, row) in rows.chunks_exact_mut(width).enumerate() {
-                    let key = random.at(counter | (first + r) as u64);
+                    let key = value(seed, counter | (first + r) as u64);
                     let (a, b) = (key as u32, (key >> 32) as u32);
                     for (j, x) in (0_u32..).zip(row) {
                         let hash = mix(mix(j.wrapping_mul(0x9e37_79b9) ^ a) ^ b);
@@ -76,6 +87,15 @@ impl LayerDropout {
             },
         );
     }
+}
+
+/// Value `n` of the generator `SplitMix64` of `seed` (Steele, Lea and Flood, 2014).
+#[inline(always)]
+pub(crate) fn value(seed: u64, n: u64) -> u64 {
+    let mut z = seed.wrapping_add(n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 #[inline(always)]

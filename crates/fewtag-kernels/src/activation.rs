@@ -9,11 +9,26 @@
 //! `σ(2u) = (1 + tanh u) / 2`. Φ is computed to 1e-7 by Abramowitz and Stegun (1964), 7.1.26.
 //! The backward pass starts from the numbers before the activation, so a trace keeps only these.
 
-use super::{exp, vectorised};
-use crate::encoder::config::Activation;
+use serde::{Deserialize, Serialize};
+
+use crate::{exp, vectorised};
+
+/// The non-linearity of the feed-forward block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Activation {
+    /// `x · Φ(x)` with the exact normal distribution function.
+    #[default]
+    Gelu,
+    /// The tanh approximation of [`Activation::Gelu`].
+    #[serde(alias = "gelu_pytorch_tanh")]
+    GeluNew,
+    /// `max(x, 0)`.
+    Relu,
+}
 
 /// Adds `bias [f]` to the rows of `pre [n, f]` and writes the activation of the sums to `out [n, f]`.
-pub(crate) fn forward(kind: Activation, pre: &mut [f32], bias: &[f32], out: &mut [f32]) {
+pub fn forward(kind: Activation, pre: &mut [f32], bias: &[f32], out: &mut [f32]) {
     let kernel = match kind {
         Activation::Gelu => rows_forward::<Gelu>,
         Activation::GeluNew => rows_forward::<GeluNew>,
@@ -24,7 +39,7 @@ pub(crate) fn forward(kind: Activation, pre: &mut [f32], bias: &[f32], out: &mut
 
 /// From `pre [n, f]` (with bias) writes the activation to `out` and turns the gradient `d` by the activation into
 /// the gradient by `pre`.
-pub(crate) fn backward(kind: Activation, pre: &[f32], out: &mut [f32], d: &mut [f32]) {
+pub fn backward(kind: Activation, pre: &[f32], out: &mut [f32], d: &mut [f32]) {
     let kernel = match kind {
         Activation::Gelu => rows_backward::<Gelu>,
         Activation::GeluNew => rows_backward::<GeluNew>,
@@ -107,8 +122,8 @@ impl Function for Relu {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{assert_close, normal, numeric_gradient, weighted};
     use super::*;
+    use crate::testing::{assert_close, normal, numeric_gradient, weighted};
 
     const KINDS: [Activation; 3] = [Activation::Gelu, Activation::GeluNew, Activation::Relu];
 

@@ -7,12 +7,20 @@
 //!
 //! `x̂ [n, h]` and `r [n]` are kept for the way back; `docs/engine.md` derives it.
 
-use super::{dot, sum, vectorised};
-use crate::encoder::parameters::Norm;
+use crate::{dot, sum, vectorised};
+
+/// Scale and shift of a layer normalisation, each `[h]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Norm<T> {
+    /// The scale γ.
+    pub weight: T,
+    /// The shift β.
+    pub bias: T,
+}
 
 /// What the backward pass needs of a normalisation of `n` rows.
 #[derive(Debug, Default)]
-pub(crate) struct Normalised {
+pub struct Normalised {
     /// `[n, h]`.
     x_hat: Vec<f32>,
     /// `[n]`.
@@ -21,7 +29,7 @@ pub(crate) struct Normalised {
 
 impl Normalised {
     /// Normalises the rows `z [n, h]` into `y [n, h]`.
-    pub(crate) fn forward(&mut self, z: &[f32], norm: &Norm<&[f32]>, epsilon: f32, y: &mut [f32]) {
+    pub fn forward(&mut self, z: &[f32], norm: &Norm<&[f32]>, epsilon: f32, y: &mut [f32]) {
         let h = norm.weight.len();
         self.x_hat.resize(z.len(), 0.0);
         self.r.resize(z.len() / h, 0.0);
@@ -38,7 +46,7 @@ impl Normalised {
     }
 
     /// `y = γ x̂ + β`, `[n, h]`, once more.
-    pub(crate) fn output(&self, norm: &Norm<&[f32]>, y: &mut [f32]) {
+    pub fn output(&self, norm: &Norm<&[f32]>, y: &mut [f32]) {
         let h = norm.weight.len();
         let rows = self.x_hat.chunks_exact(h).zip(y.chunks_exact_mut(h));
         vectorised(
@@ -55,7 +63,7 @@ impl Normalised {
     }
 
     /// Turns the gradient `dy [n, h]` into `dz [n, h]`.
-    pub(crate) fn backward(&self, dy: &[f32], gamma: &[f32], dz: &mut [f32]) {
+    pub fn backward(&self, dy: &[f32], gamma: &[f32], dz: &mut [f32]) {
         let h = gamma.len();
         let rows = dy.chunks_exact(h).zip(self.x_hat.chunks_exact(h)).zip(&self.r);
         vectorised(
@@ -76,7 +84,7 @@ impl Normalised {
     }
 
     /// Adds to `d` what `dy [n, h]` makes of dγ and dβ, row after row.
-    pub(crate) fn accumulate(&self, dy: &[f32], d: &mut Norm<&mut [f32]>) {
+    pub fn accumulate(&self, dy: &[f32], d: &mut Norm<&mut [f32]>) {
         let h = d.weight.len();
         let rows = dy.chunks_exact(h).zip(self.x_hat.chunks_exact(h));
         vectorised(
@@ -112,8 +120,8 @@ fn normalise(z: &[f32], epsilon: f32, x_hat: &mut [f32]) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{assert_close, normal, numeric_gradient, weighted};
     use super::*;
+    use crate::testing::{assert_close, normal, numeric_gradient, weighted};
 
     const EPSILON: f32 = 1e-5;
 

@@ -7,17 +7,17 @@
 //!
 //! `P [heads, l, l]` is kept for the way back; `docs/engine.md` derives it.
 
-use super::dropout::{LayerDropout, Place};
-use super::matmul::{Left, Panels, Product, Strips, View, Write};
-use super::{dot, exp, sum, vectorised};
+use crate::dropout::{LayerDropout, Place};
+use crate::matmul::{Left, Panels, Product, Strips, View, Write};
+use crate::{dot, exp, sum, vectorised};
 
 /// How the width of a row is shared between heads.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Heads {
+pub struct Heads {
     /// The number of heads.
-    pub(crate) n: usize,
+    pub n: usize,
     /// The width `d` of one head.
-    pub(crate) size: usize,
+    pub size: usize,
 }
 
 impl Heads {
@@ -35,7 +35,7 @@ impl Heads {
 
 /// Buffers that the heads use in turn.
 #[derive(Debug, Default)]
-pub(crate) struct Scratch {
+pub struct Scratch {
     right: Panels,
     left: Strips,
     dropped: Vec<f32>,
@@ -44,15 +44,15 @@ pub(crate) struct Scratch {
 
 /// One sequence in attention.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Attention<'a> {
+pub struct Attention<'a> {
     /// How the width is shared.
-    pub(crate) heads: Heads,
+    pub heads: Heads,
     /// Queries, keys and values of the sequence, `[l, 3h]`.
-    pub(crate) qkv: &'a [f32],
+    pub qkv: &'a [f32],
     /// In training, what is dropped from the probabilities.
-    pub(crate) dropout: Option<LayerDropout>,
+    pub dropout: Option<LayerDropout>,
     /// The row of the batch at which the sequence starts.
-    pub(crate) first_row: usize,
+    pub first_row: usize,
 }
 
 impl Attention<'_> {
@@ -66,12 +66,7 @@ impl Attention<'_> {
     }
 
     /// Computes `probabilities [heads, l, l]` and `context [l, h]`.
-    pub(crate) fn forward(
-        &self,
-        probabilities: &mut [f32],
-        context: &mut [f32],
-        scratch: &mut Scratch,
-    ) {
+    pub fn forward(&self, probabilities: &mut [f32], context: &mut [f32], scratch: &mut Scratch) {
         let (l, h) = (self.len(), self.heads.width());
         for (head, p) in probabilities.chunks_exact_mut(l * l).enumerate() {
             let [q, k, v] = self.heads.parts(self.qkv, head);
@@ -88,7 +83,7 @@ impl Attention<'_> {
     }
 
     /// Turns the gradient `d_context [l, h]` into `d_qkv [l, 3h]`.
-    pub(crate) fn backward(
+    pub fn backward(
         &self,
         probabilities: &[f32],
         d_context: &[f32],
@@ -173,9 +168,9 @@ fn softmax_backward(p: &[f32], d: &mut [f32], l: usize, scale: f32) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{assert_close, normal, numeric_gradient, weighted};
     use super::*;
-    use crate::encoder::Dropout;
+    use crate::dropout::Dropout;
+    use crate::testing::{assert_close, normal, numeric_gradient, weighted};
 
     const HEADS: Heads = Heads { n: 3, size: 5 };
 

@@ -1,7 +1,10 @@
 //! The numeric kernels of the encoder, each with its backward pass beside it.
 //!
-//! All but [`matmul`] are plain loops over slices. [`vectorised`] compiles them a second time for the vector unit
-//! of the machine and chooses at run time; sums have a fixed order ([`sum`], [`dot`]), so both versions give the
+//! They are a crate of their own so that a development build can optimise them and nothing else: unoptimised vector
+//! code is hundreds of times slower.
+//!
+//! All but [`matmul`] are plain loops over slices. `vectorised` compiles them a second time for the vector unit
+//! of the machine and chooses at run time; sums have a fixed order, so both versions give the
 //! same bits. In [`matmul`] they differ in the last bits, because AVX2 machines multiply and add in one rounding.
 
 #![allow(
@@ -9,11 +12,13 @@
     reason = "a function is compiled for the vector unit only if inlined"
 )]
 
-pub(crate) mod activation;
-pub(crate) mod attention;
-pub(crate) mod dropout;
-pub(crate) mod layer_norm;
-pub(crate) mod matmul;
+pub mod activation;
+pub mod adamw;
+pub mod attention;
+pub mod dropout;
+pub mod layer_norm;
+pub mod matmul;
+pub mod testing;
 
 /// Runs a kernel with the widest vectors that this machine has.
 ///
@@ -71,19 +76,43 @@ fn add_in_pairs(mut sums: [f32; LANES]) -> f32 {
     sums[0]
 }
 
-/// `x += y`.
+/// `Σ x²`, in single precision and a fixed order.
+pub fn sum_of_squares(x: &[f32]) -> f32 {
+    vectorised(
+        #[inline(always)]
+        || dot(x, x),
+    )
+}
+
+/// `x += y`, for as many numbers as the shorter one has.
+pub fn add(x: &mut [f32], y: &[f32]) {
+    vectorised(
+        #[inline(always)]
+        || add_plain(x, y),
+    );
+}
+
+/// [`add`] within a kernel.
 #[inline(always)]
-pub(crate) fn add(x: &mut [f32], y: &[f32]) {
+pub(crate) fn add_plain(x: &mut [f32], y: &[f32]) {
     for (x, y) in x.iter_mut().zip(y) {
         *x += y;
     }
 }
 
-/// `row += bias` for every row of `x`.
-pub(crate) fn add_bias(x: &mut [f32], bias: &[f32]) {
+/// Adds all rows of `x [n, width]`, from column `first` on, to `sums`, row after row.
+pub fn add_rows(sums: &mut [f32], x: &[f32], width: usize, first: usize) {
     vectorised(
         #[inline(always)]
-        || x.chunks_exact_mut(bias.len()).for_each(|row| add(row, bias)),
+        || x.chunks_exact(width).for_each(|row| add_plain(sums, &row[first..])),
+    );
+}
+
+/// `row += bias` for every row of `x`.
+pub fn add_bias(x: &mut [f32], bias: &[f32]) {
+    vectorised(
+        #[inline(always)]
+        || x.chunks_exact_mut(bias.len()).for_each(|row| add_plain(row, bias)),
     );
 }
 
@@ -110,46 +139,9 @@ pub(crate) fn exp(x: f32) -> f32 {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use crate::random::Random;
-
-    /// `n` numbers of N(0, 1).
-    pub(crate) fn normal(n: usize, seed: u64) -> Vec<f32> {
-        let mut random = Random::new(seed);
-        (0..n).map(|_| random.normal() as f32).collect()
-    }
-
-    /// Relative where the value is large, absolute near zero.
-    pub(crate) fn assert_close(ours: &[f32], expected: &[f32], tolerance: f32) {
-        assert_eq!(ours.len(), expected.len());
-        for (i, (a, b)) in ours.iter().zip(expected).enumerate() {
-            let error = (a - b).abs() / b.abs().max(1.0);
-            assert!(error <= tolerance, "at {i}: {a}, expected {b}, error {error:.1e}");
-        }
-    }
-
-    /// The gradient of `loss` at `x` by central differences.
-    pub(crate) fn numeric_gradient(x: &[f32], mut loss: impl FnMut(&[f32]) -> f64) -> Vec<f32> {
-        const STEP: f32 = 1e-2;
-        let mut x = x.to_vec();
-        (0..x.len())
-            .map(|i| {
-                let at = x[i];
-                x[i] = at + STEP;
-                let above = loss(&x);
-                x[i] = at - STEP;
-                let below = loss(&x);
-                x[i] = at;
-                ((above - below) / f64::from(2.0 * STEP)) as f32
-            })
-            .collect()
-    }
-
-    /// `Σ x y` in double precision: a loss whose gradient by `x` is `y`.
-    pub(crate) fn weighted(x: &[f32], y: &[f32]) -> f64 {
-        x.iter().zip(y).map(|(&x, &y)| f64::from(x) * f64::from(y)).sum()
-    }
+    use crate::testing::{assert_close, normal, weighted};
 
     #[test]
     fn sums_equal_plain_sums_at_any_length() {

@@ -27,7 +27,7 @@ const MAX_BLOCK: usize = 256;
 
 /// A matrix stored in rows that lie `stride` numbers apart: a whole one, or some columns of it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct View<'a> {
+pub struct View<'a> {
     values: &'a [f32],
     n_rows: usize,
     n_cols: usize,
@@ -36,12 +36,17 @@ pub(crate) struct View<'a> {
 
 impl<'a> View<'a> {
     /// A whole matrix of `n_cols` columns.
-    pub(crate) fn new(values: &'a [f32], n_cols: usize) -> Self {
+    pub fn new(values: &'a [f32], n_cols: usize) -> Self {
         Self { values, n_rows: values.len() / n_cols, n_cols, stride: n_cols }
     }
 
     /// Columns `start..start + n_cols` of this matrix.
-    pub(crate) fn cols(self, start: usize, n_cols: usize) -> Self {
+    ///
+    /// # Panics
+    ///
+    /// If it has fewer columns.
+    #[must_use]
+    pub fn cols(self, start: usize, n_cols: usize) -> Self {
         assert!(start + n_cols <= self.n_cols, "columns {start}+{n_cols} of {}", self.n_cols);
         Self { values: &self.values[start..], n_cols, ..self }
     }
@@ -75,7 +80,7 @@ impl Blocks {
 ///
 /// The last panel is filled up with zeros.
 #[derive(Debug, Default)]
-pub(crate) struct Panels {
+pub struct Panels {
     values: Vec<f32>,
     blocks: Blocks,
     n: usize,
@@ -83,12 +88,12 @@ pub(crate) struct Panels {
 
 impl Panels {
     /// The number of rows of `B`.
-    pub(crate) fn k(&self) -> usize {
+    pub fn k(&self) -> usize {
         self.blocks.k
     }
 
     /// Packs `B` from its transpose `[n, k]`: the weight of a linear layer, for `x Wᵀ`.
-    pub(crate) fn pack_transposed(&mut self, b: View) {
+    pub fn pack_transposed(&mut self, b: View) {
         self.pack_panels(b.n_cols, b.n_rows, |panel, p, j| {
             if j + PANEL > b.n_rows {
                 panel.as_flattened_mut().fill(0.0);
@@ -102,7 +107,7 @@ impl Panels {
     }
 
     /// Packs `B [k, n]` as it is.
-    pub(crate) fn pack(&mut self, b: View) {
+    pub fn pack(&mut self, b: View) {
         self.pack_panels(b.n_rows, b.n_cols, |panel, p, j| {
             let width = PANEL.min(b.n_cols - j);
             for (r, row) in panel.iter_mut().enumerate() {
@@ -135,7 +140,7 @@ impl Panels {
 
 /// The left factor `A [m, k]` where its transpose is stored: block after block of `k`, strip after strip of rows.
 #[derive(Debug, Default)]
-pub(crate) struct Strips {
+pub struct Strips {
     values: Vec<f32>,
     blocks: Blocks,
     m: usize,
@@ -143,7 +148,7 @@ pub(crate) struct Strips {
 
 impl Strips {
     /// Packs `A` from its transpose `[k, m]`.
-    pub(crate) fn pack_transposed(&mut self, a: View) {
+    pub fn pack_transposed(&mut self, a: View) {
         let (k, m) = (a.n_rows, a.n_cols);
         (self.blocks, self.m) = (Blocks::new(k), m);
         self.values.clear();
@@ -172,7 +177,7 @@ impl Strips {
 
 /// The left factor `A [m, k]`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Left<'a> {
+pub enum Left<'a> {
     /// Stored in rows.
     Rows(View<'a>),
     /// Packed from its transpose.
@@ -181,7 +186,7 @@ pub(crate) enum Left<'a> {
 
 /// What becomes of the numbers that `C` holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Write {
+pub enum Write {
     /// `C = A B`.
     Set,
     /// `C += A B`.
@@ -190,24 +195,24 @@ pub(crate) enum Write {
 
 /// A product to be computed.
 #[derive(Debug)]
-pub(crate) struct Product<'a> {
+pub struct Product<'a> {
     /// `A [m, k]`.
-    pub(crate) left: Left<'a>,
+    pub left: Left<'a>,
     /// `B [k, n]`.
-    pub(crate) right: &'a Panels,
+    pub right: &'a Panels,
     /// Whether `C` is written or added to.
-    pub(crate) write: Write,
+    pub write: Write,
 }
 
 impl Product<'_> {
     /// Computes a whole matrix `C [m, n]`.
-    pub(crate) fn into(self, c: &mut [f32]) {
+    pub fn into(self, c: &mut [f32]) {
         let stride = self.right.n;
         self.into_cols(c, stride);
     }
 
     /// Computes the first columns of a matrix whose rows lie `stride` numbers apart.
-    pub(crate) fn into_cols(self, c: &mut [f32], stride: usize) {
+    pub fn into_cols(self, c: &mut [f32], stride: usize) {
         Arch::new().dispatch(Run { product: self, c, stride });
     }
 }
@@ -292,9 +297,9 @@ fn tiles<'c, S: Simd>(
         // All panels but the last have a width that the compiler knows.
         match (write, row.first_chunk_mut::<PANEL>()) {
             (Write::Set, Some(row)) => *row = *sums,
-            (Write::Add, Some(row)) => super::add(row, sums),
+            (Write::Add, Some(row)) => crate::add_plain(row, sums),
             (Write::Set, None) => row.copy_from_slice(&sums[..row.len()]),
-            (Write::Add, None) => super::add(row, sums),
+            (Write::Add, None) => crate::add_plain(row, sums),
         }
     }
 }
@@ -322,8 +327,8 @@ fn tile<S: Simd>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{assert_close, normal};
     use super::*;
+    use crate::testing::{assert_close, normal};
 
     /// `A B` by the definition, in double precision.
     fn plain(a: &[f32], b: &[f32], k: usize, n: usize) -> Vec<f32> {
