@@ -6,6 +6,7 @@ mod data;
 mod encoder;
 mod evaluate;
 mod model;
+mod reproduce;
 mod sample;
 mod score;
 mod tag;
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     Encoder(encoder::Args),
     Evaluate(evaluate::Args),
     Model(model::Args),
+    Reproduce(reproduce::Args),
     Sample(sample::Args),
     Score(score::Args),
     Tag(tag::Args),
@@ -38,6 +40,7 @@ pub(crate) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<()>
         Command::Encoder(args) => encoder::run(args, out),
         Command::Evaluate(args) => evaluate::run(args, out),
         Command::Model(args) => model::run(args, out),
+        Command::Reproduce(args) => reproduce::run(args, out),
         Command::Sample(args) => sample::run(args, out),
         Command::Score(args) => score::run(args, out),
         Command::Tag(args) => tag::run(args, out),

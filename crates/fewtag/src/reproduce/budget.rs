@@ -6,8 +6,8 @@
 //! | weights kept | the last | the best on the dev domain |
 //! | test episodes per domain | 20, with 10 queries each | all |
 //!
-//! `quick` is for seeing that a table comes out and in which order its rows stand: the whole 1-shot table takes about
-//! an hour on two cores. Its figures are not the paper's: 400 queries seen instead of 10,000.
+//! `quick` is for seeing that a table comes out and in which order its rows stand. Its figures are not the paper's: a
+//! cell sees 400 queries instead of 10,000. What it costs is in `docs/reproduce.md`.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,11 +1,19 @@
-//! The paper's experiments, to be run again.
+//! The paper's experiments, to be run again: `fewtag reproduce`.
+//!
+//! ```text
+//! corpora ─ folds ─▶ cells (system × fold × seed) ─ run, cache ─▶ Outcomes ─ published ─▶ tables, page
+//! ```
+//!
+//! A cell is a function of its [`cache::Inputs`] alone, so it is run once and then remembered.
 
 pub mod budget;
 pub mod cache;
 pub mod corpora;
 pub mod folds;
+pub mod page;
 pub mod plot;
 pub mod published;
 pub mod results;
+pub mod run;
 pub mod systems;
 pub mod tables;

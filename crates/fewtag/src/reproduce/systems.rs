@@ -79,6 +79,7 @@ impl System {
 mod tests {
     use super::super::published::Published;
     use super::*;
+    use crate::config::Config;
 
     #[test]
     fn every_row_of_the_paper_has_its_system() {
@@ -87,6 +88,17 @@ mod tests {
         assert!(published.one_shot.iter().all(|row| names(&row.system)));
         assert!(published.five_shot.iter().all(|row| names(&row.system)));
         assert!(published.rules.iter().all(|row| names(&row.system)));
+    }
+
+    #[test]
+    fn every_configuration_of_the_model_is_a_training_configuration() {
+        let baselines = [Learner::BiLstm, Learner::TransferBert];
+        for system in SYSTEMS.iter().filter(|system| !baselines.contains(&system.learner)) {
+            let config = Config::parse(system.config, &[]).unwrap();
+            config.model.check().unwrap();
+        }
+        let paper = Config::parse(System::find("nmn-pd").unwrap().config, &[]).unwrap();
+        assert_eq!(paper, Config::default());
     }
 
     #[test]

@@ -216,7 +216,7 @@ pub type EpisodesByDomain = Vec<Vec<Episode>>;
 pub fn data(published: &Published, names: &[String], episodes: &[EpisodesByDomain; 2]) -> Table {
     let mut headers = ["domain", "labels ours", "labels paper"].map(String::from).to_vec();
     for shots in [1, 5] {
-        for number in ["|S|", "samples"] {
+        for number in ["support", "samples"] {
             headers.extend(["ours", "paper"].map(|whose| format!("{shots}-shot {number} {whose}")));
         }
     }

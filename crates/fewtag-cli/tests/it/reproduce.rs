@@ -1,0 +1,116 @@
+//! `fewtag reproduce` on a tiny encoder and three tiny domains.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::{failure, fewtag};
+
+/// A directory with three domains at one shot, and the arguments of a grid of six cells over them.
+fn grid(dir: &Path) -> Vec<String> {
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
+    let episodes = std::fs::read_to_string(testdata.join("tiny-episodes.json")).unwrap();
+    let domains: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(&episodes).unwrap();
+    std::fs::create_dir_all(dir.join("data/tiny_1shot")).unwrap();
+    for (domain, episodes) in domains {
+        let path = dir.join(format!("data/tiny_1shot/{domain}.json"));
+        std::fs::write(path, serde_json::json!({ domain: episodes }).to_string()).unwrap();
+    }
+    let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    let encoder = testdata.join("tiny-encoder").to_str().unwrap().to_owned();
+    let (data, cache) = (path("data"), path("cache"));
+    ["reproduce", "--data", &data, "--encoder", &encoder, "--cache", &cache]
+        .into_iter()
+        .chain(["--systems", "simbert,wpz", "--format", "csv"])
+        .map(String::from)
+        .collect()
+}
+
+/// The table, and how many cells were run for it.
+fn run(args: &[String], more: &[&str]) -> (String, usize) {
+    let args: Vec<&str> = args.iter().map(String::as_str).chain(more.iter().copied()).collect();
+    let output = fewtag(&args);
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{log}");
+    let n_cells = log.lines().filter(|line| line.starts_with("cell ")).count();
+    (String::from_utf8(output.stdout).unwrap(), n_cells)
+}
+
+/// The table without its last column, the minutes.
+fn without_time(table: &str) -> Vec<&str> {
+    table.lines().filter_map(|line| line.rsplit_once(',')).map(|(row, _)| row).collect()
+}
+
+#[test]
+fn a_killed_run_resumes_without_running_finished_cells() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = grid(dir.path());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fewtag"))
+        .args(&args)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().starts_with("cell 1 of 6: SimBERT"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let n_finished = std::fs::read_dir(dir.path().join("cache/cells")).unwrap().count();
+    assert!(n_finished >= 1);
+
+    let (resumed, n_cells) = run(&args, &[]);
+    assert_eq!(n_cells, 6 - n_finished);
+    let (again, n_cells) = run(&args, &["--finished"]);
+    assert_eq!((n_cells, again), (0, resumed.clone()));
+    let fresh = tempfile::tempdir().unwrap();
+    let (uninterrupted, n_cells) = run(&grid(fresh.path()), &[]);
+    assert_eq!(n_cells, 6);
+    assert_eq!(without_time(&uninterrupted), without_time(&resumed));
+}
+
+#[test]
+fn changed_data_runs_exactly_the_cells_it_touches() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = grid(dir.path());
+    assert_eq!(run(&args, &["--folds", "1"]).1, 2);
+    assert_eq!(run(&args, &[]).1, 4);
+    // Domain 1 is tested on in fold 1 and learned from in fold 2; quick looks at no dev domain.
+    let first = dir.path().join("data/tiny_1shot/BookTable.json");
+    let text = std::fs::read_to_string(&first).unwrap();
+    std::fs::write(&first, text + "\n").unwrap();
+    assert_eq!(run(&args, &[]).1, 3);
+    assert_eq!(run(&args, &["--seeds", "0,1"]).1, 6);
+}
+
+#[test]
+fn the_page_stands_alone_and_has_tables_and_plots() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = grid(dir.path());
+    let page = dir.path().join("page.html");
+    let more = ["--html", page.to_str().unwrap(), "--table", "1shot", "--table", "data"];
+    run(&args, &more);
+    let html = std::fs::read_to_string(page).unwrap();
+    for part in ["<h2>1-shot F1</h2>", "<h2>data</h2>", "<svg", "SimBERT", "Learning curves"] {
+        assert!(html.contains(part), "{part}");
+    }
+    assert!(!html.contains("<script") && !html.contains("src="), "nothing is loaded");
+}
+
+#[test]
+fn wrong_folds_and_missing_episodes_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = grid(dir.path());
+    let with = |more: &[&'static str]| -> Vec<String> {
+        args.iter().cloned().chain(more.iter().map(|arg| (*arg).to_owned())).collect()
+    };
+    for (more, expected) in [
+        (["--folds", "4"], "no fold 4"),
+        (["--table", "5shot"], "0 domains; an experiment needs at least 3"),
+    ] {
+        let args = with(&more);
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let message = failure(&args, 1);
+        assert!(message.contains(expected), "{message}");
+    }
+}
