@@ -15,7 +15,7 @@ use crate::embedder::{self, Sequence};
 use crate::emission::{Contribution, Members, References, SupportVectors};
 use crate::encoder::Pieces;
 use crate::error::{Error, Result};
-use crate::matrix::Matrix;
+use crate::matrix::{self, Matrix};
 use crate::settings::Context;
 use crate::tag::{self, Span, Tag, TagSet};
 use crate::tagger::Tagger;
@@ -65,14 +65,7 @@ pub struct TaggedSpan {
 impl Adapted {
     pub(crate) fn new(tagger: Tagger, support: &SupportSet, tags: TagSet) -> Result<Self> {
         let members = Members::new(support, &tags);
-        let names = if tagger.uses_label_names() {
-            let sequences = tagger.name_sequences(&tags)?;
-            let rows = embedder::embed(tagger.engine(), &sequences)?;
-            let values = rows.iter().flat_map(|row| row.values().iter().copied()).collect();
-            Some(Matrix::new(values, tagger.engine().width()))
-        } else {
-            None
-        };
+        let names = tagger.name_vectors(&tags)?;
         let frame = tagger.word_pieces();
         let split = |sentence: &crate::Sentence| frame.split(sentence.words());
         let sentences = support.sentences().iter().map(split).collect::<Result<Vec<_>>>()?;
@@ -116,10 +109,16 @@ impl Adapted {
     /// As [`Adapted::tag`], for the first sentence that cannot be tagged.
     pub fn tag_all<W: AsRef<str>>(&self, sentences: &[Vec<W>]) -> Result<Vec<Tagged>> {
         let mut tagged = Vec::with_capacity(sentences.len());
-        for group in sentences.chunks(GROUP.div_ceil(self.sequences_per_query())) {
-            tagged.extend(self.score_group(group)?.iter().map(Scored::tagged));
+        for group in sentences.chunks(self.group_size()) {
+            tagged.extend(self.score_all(group)?.iter().map(Scored::tagged));
         }
         Ok(tagged)
+    }
+
+    /// How many sentences are best scored together: enough for all cores, few enough for the memory.
+    #[must_use]
+    pub fn group_size(&self) -> usize {
+        GROUP.div_ceil(self.sequences_per_query())
     }
 
     /// What the support says about the words of a sentence, before tags are chosen.
@@ -128,10 +127,16 @@ impl Adapted {
     ///
     /// As [`Adapted::tag`].
     pub fn score<W: AsRef<str>>(&self, words: &[W]) -> Result<Scored<'_>> {
-        Ok(self.score_group(&[words])?.swap_remove(0))
+        Ok(self.score_all(&[words])?.swap_remove(0))
     }
 
-    fn score_group<W, S>(&self, sentences: &[S]) -> Result<Vec<Scored<'_>>>
+    /// As [`Adapted::score`] for each of a few sentences, which are read together; memory grows with them
+    /// (see [`Adapted::group_size`]).
+    ///
+    /// # Errors
+    ///
+    /// As [`Adapted::tag`], for the first sentence that cannot be tagged.
+    pub fn score_all<W, S>(&self, sentences: &[S]) -> Result<Vec<Scored<'_>>>
     where
         W: AsRef<str>,
         S: AsRef<[W]>,
@@ -293,6 +298,19 @@ impl<'a> Scored<'a> {
     pub fn probabilities(&self, spans: &[Span]) -> Vec<f32> {
         let Adapted { tagger, tags, .. } = self.adapted;
         tagger.head().span_probabilities(tagger.settings(), tags, &self.emissions, spans)
+    }
+
+    /// The probability of every tag for each word, `[T, L]`: rows sum to 1.
+    #[must_use]
+    pub fn marginals(&self) -> Matrix {
+        let Adapted { tagger, tags, .. } = self.adapted;
+        tagger.head().marginals(tagger.settings(), tags, &self.emissions)
+    }
+
+    /// The mean of the vectors of all words as they were read: what the sentence is about. `[d]`
+    pub(crate) fn mean_vector(&self) -> Vec<f32> {
+        let rows = self.parts.iter().flat_map(|part| &part.queries).flat_map(Matrix::rows);
+        matrix::mean(rows)
     }
 
     /// The `n` best tag paths with their scores, best first (of [`crate::TransitionMode::Rule`] those of

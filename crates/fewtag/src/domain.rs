@@ -31,6 +31,7 @@ pub struct Token {
 pub struct Sentence {
     tokens: Vec<Token>,
     source: Option<Box<Source>>,
+    line: Option<usize>,
 }
 
 /// The running text that the words of a sentence were found in.
@@ -52,7 +53,7 @@ impl Sentence {
         if let Some(at) = tokens.iter().position(|token| token.word.is_empty()) {
             return Err(Error::EmptyWord { at });
         }
-        Ok(Self { tokens, source: None })
+        Ok(Self { tokens, source: None, line: None })
     }
 
     /// A sentence found in running text; `words` says where, in bytes, and `tags` what each word means.
@@ -123,6 +124,16 @@ impl Sentence {
     #[must_use]
     pub fn has_text(&self) -> bool {
         self.source.is_some()
+    }
+
+    /// The line of the file on which the sentence begins, from 1, if it was read from a file of lines.
+    #[must_use]
+    pub fn line(&self) -> Option<usize> {
+        self.line
+    }
+
+    pub(crate) fn set_line(&mut self, line: usize) {
+        self.line = Some(line);
     }
 
     /// Makes an `I` that continues nothing a `B`.

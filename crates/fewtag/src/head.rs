@@ -14,7 +14,7 @@
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
-use crate::crf::{self, Posterior};
+use crate::crf::{self, Posterior, SlotTransitions};
 use crate::matrix::Matrix;
 use crate::random::Random;
 use crate::settings::ModelSettings;
@@ -129,9 +129,7 @@ impl Head {
         if spans.is_empty() {
             return Vec::new();
         }
-        let cooling = 1.0 / settings.temperature;
-        let transitions = self.decoding_table(settings).scaled(cooling).over(tags);
-        let scores = emissions.scaled(self.scale * cooling);
+        let (scores, transitions) = self.cooled(settings, tags, emissions);
         let posterior = Posterior::new(&scores, &transitions);
         let probability = |span: &Span| {
             let [begin, inside] = [Tag::B(span.slot.clone()), Tag::I(span.slot.clone())];
@@ -139,6 +137,29 @@ impl Head {
             posterior.span(words, tags.index_of(&begin), tags.index_of(&inside)) as f32
         };
         spans.iter().map(probability).collect()
+    }
+
+    /// The probability of every tag for each word, `[T, L]`, by the scores divided by the temperature.
+    ///
+    /// # Panics
+    ///
+    /// If the shapes disagree.
+    #[must_use]
+    pub fn marginals(&self, settings: &ModelSettings, tags: &TagSet, emissions: &Matrix) -> Matrix {
+        let (scores, transitions) = self.cooled(settings, tags, emissions);
+        Posterior::new(&scores, &transitions).marginals()
+    }
+
+    /// The scores that probabilities are computed from: all divided by the temperature.
+    fn cooled(
+        &self,
+        settings: &ModelSettings,
+        tags: &TagSet,
+        emissions: &Matrix,
+    ) -> (Matrix, SlotTransitions) {
+        let cooling = 1.0 / settings.temperature;
+        let transitions = self.decoding_table(settings).scaled(cooling).over(tags);
+        (emissions.scaled(self.scale * cooling), transitions)
     }
 
     /// The transition scores that decoding and probabilities use.

@@ -27,6 +27,7 @@ pub mod reproduce;
 pub mod sampler;
 pub mod scheme;
 pub mod settings;
+pub mod support;
 pub mod tag;
 pub mod tagger;
 pub mod train;

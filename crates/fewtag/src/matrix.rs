@@ -91,6 +91,27 @@ pub(crate) fn add_scaled(sum: &mut [f32], factor: f32, row: &[f32]) {
     }
 }
 
+/// The mean of rows of equal width; empty without rows. `[n_cols]`
+pub(crate) fn mean<'a>(rows: impl IntoIterator<Item = &'a [f32]>) -> Vec<f32> {
+    let mut sum = Vec::new();
+    let mut n_rows = 0;
+    for row in rows {
+        sum.resize(row.len(), 0.0);
+        add_scaled(&mut sum, 1.0, row);
+        n_rows += 1;
+    }
+    for value in &mut sum {
+        *value /= n_rows as f32;
+    }
+    sum
+}
+
+/// The cosine of the angle between `a` and `b`; 0 if one of them is 0.
+pub(crate) fn cosine(a: &[f32], b: &[f32]) -> f32 {
+    let lengths = (dot(a, a) * dot(b, b)).sqrt();
+    if lengths == 0.0 { 0.0 } else { dot(a, b) / lengths }
+}
+
 /// `a·b`. Eight running sums let the compiler use vector registers, and round less than one.
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     assert_eq!(a.len(), b.len(), "vectors of different width");

@@ -41,6 +41,13 @@ impl fmt::Display for Slot {
     }
 }
 
+/// As its name.
+impl serde::Serialize for Slot {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
 /// The BIO tag of one word.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Tag {

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use crate::adapted::Adapted;
 use crate::domain::SupportSet;
-use crate::embedder::{Sequence, name_words};
+use crate::embedder::{self, Sequence, name_words};
 use crate::emission::ScorerKind;
 use crate::encoder::{Engine, WordPieces};
 use crate::error::{Error, Result};
 use crate::head::Head;
+use crate::matrix::Matrix;
 use crate::settings::ModelSettings;
 use crate::tag::{Tag, TagClass, TagSet};
 use crate::transition::TransitionMode;
@@ -56,14 +57,19 @@ impl Tagger {
     /// sentence does not fit the encoder.
     pub fn adapt(&self, support: &SupportSet) -> Result<Adapted> {
         let tags = self.settings.tag_set(support);
+        if !self.can_begin(support, &tags) {
+            return Err(Error::NothingBegins);
+        }
+        Adapted::new(self.clone(), support, tags)
+    }
+
+    /// Whether a support set leaves a legal tag for a first word.
+    pub(crate) fn can_begin(&self, support: &SupportSet, tags: &TagSet) -> bool {
         let constrained =
             self.settings.constrained || self.settings.transitions == TransitionMode::Rule;
         let has_outside = support.sentences().iter().any(|s| s.tags().any(|tag| *tag == Tag::O));
         let begins = tags.tags().iter().any(|tag| tag.class() == TagClass::B);
-        if constrained && !begins && !has_outside && !self.uses_label_names() {
-            return Err(Error::NothingBegins);
-        }
-        Adapted::new(self.clone(), support, tags)
+        !constrained || begins || has_outside || self.uses_label_names()
     }
 
     /// The same model with other settings, such as another context or constrained decoding.
@@ -132,5 +138,15 @@ impl Tagger {
             Ok(Sequence::name(&pieces, &self.word_pieces))
         };
         tags.tags().iter().map(name).collect()
+    }
+
+    /// The vectors of the tags' names, `[L, d]`, if they are used.
+    pub(crate) fn name_vectors(&self, tags: &TagSet) -> Result<Option<Matrix>> {
+        if !self.uses_label_names() {
+            return Ok(None);
+        }
+        let rows = embedder::embed(self.engine(), &self.name_sequences(tags)?)?;
+        let values = rows.iter().flat_map(|row| row.values().iter().copied()).collect();
+        Ok(Some(Matrix::new(values, self.engine().width())))
     }
 }

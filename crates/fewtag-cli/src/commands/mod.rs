@@ -1,15 +1,20 @@
 //! One file per subcommand: its `Args` are its help text, its `run` is its work.
 
+mod answers;
 mod completions;
 mod crossval;
 mod data;
 mod encoder;
 mod evaluate;
+mod hub;
+mod input;
 mod model;
 mod reproduce;
 mod sample;
 mod score;
+mod support;
 mod tag;
+mod tagger;
 mod train;
 mod values;
 
@@ -27,6 +32,7 @@ pub(crate) enum Command {
     Reproduce(reproduce::Args),
     Sample(sample::Args),
     Score(score::Args),
+    Support(support::Args),
     Tag(tag::Args),
     Train(train::Args),
 }
@@ -43,6 +49,7 @@ pub(crate) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<()>
         Command::Reproduce(args) => reproduce::run(args, out),
         Command::Sample(args) => sample::run(args, out),
         Command::Score(args) => score::run(args, out),
+        Command::Support(args) => support::run(args, out),
         Command::Tag(args) => tag::run(args, out),
         Command::Train(args) => train::run(args, out),
     }

@@ -9,12 +9,17 @@ use std::{fs, thread};
 
 const COMMIT: &str = "0123456789abcdef";
 const FILES: [&str; 4] = ["config.json", "model.safetensors", "tokenizer.json", "vocab.txt"];
+const MODEL: [&str; 4] = ["config.json", "fewtag.json", "model.safetensors", "tokenizer.json"];
 
 fn tiny_encoder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny-encoder")
 }
 
-/// Serves the tiny encoder as `acme/tiny`, branch `main`, and remembers what was asked for.
+fn default_model() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/default")
+}
+
+/// Serves the tiny encoder as `acme/tiny` and the built-in model as `acme/model`, branch `main`, and remembers what was asked for.
 struct Hub {
     address: String,
     requests: Arc<Mutex<Vec<String>>>,
@@ -47,16 +52,20 @@ fn answer(mut stream: TcpStream, heard: &Mutex<Vec<String>>) {
     let range = lines
         .take_while(|line| !line.is_empty())
         .find_map(|line| line.to_lowercase().strip_prefix("range: bytes=").map(str::to_owned));
-    let listing = "/api/models/acme/tiny/revision/main";
-    let file = target.strip_prefix(&format!("/acme/tiny/resolve/{COMMIT}/"));
+    let (name, dir, files) = match target.contains("/acme/model/") {
+        true => ("model", default_model(), MODEL),
+        false => ("tiny", tiny_encoder(), FILES),
+    };
+    let listing = format!("/api/models/acme/{name}/revision/main");
+    let file = target.strip_prefix(&format!("/acme/{name}/resolve/{COMMIT}/"));
     let (status, headers, body) = match file {
         _ if target == listing => {
-            let siblings = FILES.map(|file| serde_json::json!({"rfilename": file}));
+            let siblings = files.map(|file| serde_json::json!({"rfilename": file}));
             let json = serde_json::json!({"sha": COMMIT, "siblings": siblings});
             ("200 OK", String::new(), json.to_string().into_bytes())
         }
         Some(file) => {
-            let bytes = fs::read(tiny_encoder().join(file)).unwrap();
+            let bytes = fs::read(dir.join(file)).unwrap();
             let range = range.unwrap();
             let (first, last) = range.split_once('-').unwrap();
             let first: usize = first.parse().unwrap();
@@ -176,4 +185,36 @@ fn info_refuses_a_tokenizer_of_another_encoder() {
     let failed = fewtag(&["encoder", "info", dir.path().to_str().unwrap()], "", dir.path());
     assert_eq!(failed.status.code(), Some(1));
     assert!(text(&failed.stderr).contains("knows 208 pieces, the encoder 207"));
+}
+
+#[test]
+fn a_model_is_named_by_its_directory_or_on_the_hub() {
+    let (hub, home) = (Hub::start(), tempfile::tempdir().unwrap());
+    let tag = |model: &str, hub: &str| {
+        fewtag(
+            &["tag", "--model", model, "--example", "play [jazz](genre)", "rock"],
+            hub,
+            home.path(),
+        )
+    };
+    // The hub has an encoder of this name, and no model.
+    let failed = tag("acme/tiny", &hub.address);
+    let message = text(&failed.stderr);
+    assert_eq!(failed.status.code(), Some(1), "{message}");
+    assert!(message.contains("no fewtag model") && message.contains("acme/tiny"), "{message}");
+    assert!(hub.downloads().is_empty());
+    // Nobody listens there.
+    let nobody = "http://127.0.0.1:9";
+    let failed = tag("acme/model", nobody);
+    let message = text(&failed.stderr);
+    assert!(message.contains("no such directory") && message.contains("hub"), "{message}");
+    // Once fetched, the hub is not needed.
+    for hub in [hub.address.as_str(), nobody] {
+        let tagged = tag("acme/model", hub);
+        assert!(tagged.status.success(), "{}", text(&tagged.stderr));
+        assert!(text(&tagged.stdout).starts_with("[rock](genre"), "{}", text(&tagged.stdout));
+    }
+    let failed = tag("nowhere", &hub.address);
+    let message = text(&failed.stderr);
+    assert!(message.contains("no such directory") && message.contains("owner/name"), "{message}");
 }

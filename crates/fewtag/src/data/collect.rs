@@ -203,10 +203,13 @@ impl<'a> Collector<'a> {
         sentence: Result<Sentence>,
         at: impl Fn() -> At,
     ) -> Result<()> {
-        let sentence = match sentence {
+        let mut sentence = match sentence {
             Ok(sentence) => sentence,
             Err(cause) => return self.repair(Problem::Sentence { cause: Box::new(cause) }, at),
         };
+        if let At::Line(line) = at() {
+            sentence.set_line(line);
+        }
         let stem = || self.path.file_stem().map_or("data".into(), |stem| stem.to_string_lossy());
         let name = domain.map_or_else(stem, Into::into);
         if self.domains.get(self.current).is_none_or(|domain| domain.name != name) {

@@ -26,14 +26,15 @@ const DOCUMENT: &str = "-DOCSTART-";
 
 impl Codec for Conll {
     fn read(&self, text: &str, into: &mut Collector) -> Result<()> {
-        let mut reader = Reader { into, columns: None, domain: None, tokens: Vec::new() };
+        let mut reader =
+            Reader { into, columns: None, domain: None, tokens: Vec::new(), first_line: 0 };
         let (mut start, mut n_lines) = (0, 0);
         for end in memchr::memchr_iter(b'\n', text.as_bytes()).chain([text.len()]) {
             n_lines += 1;
             reader.line(&text[start..end], n_lines)?;
             start = end + 1;
         }
-        reader.end_sentence(n_lines)?;
+        reader.end_sentence()?;
         let extra = reader.columns.map_or(0, |columns| columns.n - 2);
         into.ignored("columns between the word and its tag", extra);
         Ok(())
@@ -49,6 +50,8 @@ struct Reader<'t, 'r, 'c> {
     columns: Option<Columns>,
     domain: Option<&'t str>,
     tokens: Vec<Token>,
+    /// The line of the first of them.
+    first_line: usize,
 }
 
 /// The shape of a file: how many columns it has and whether tabs separate them.
@@ -63,12 +66,12 @@ impl<'t> Reader<'t, '_, '_> {
         check_line(line).map_err(|problem| self.into.error(At::Line(number), problem))?;
         let line = line.trim_ascii_end();
         if line.is_empty() {
-            self.end_sentence(number)
+            self.end_sentence()
         } else if line.starts_with(DOCUMENT) {
             Ok(())
         } else if is_comment(line, self.columns) {
             if let Some(name) = line.strip_prefix(DOMAIN) {
-                self.end_sentence(number)?;
+                self.end_sentence()?;
                 self.domain = Some(name.trim());
             }
             Ok(())
@@ -94,17 +97,21 @@ impl<'t> Reader<'t, '_, '_> {
             return Err(self.into.error(at(), Problem::Sentence { cause }));
         }
         let tag = self.into.tag(fields.last, at)?;
+        if self.tokens.is_empty() {
+            self.first_line = number;
+        }
         self.tokens.push(Token { word: fields.first.to_owned(), tag });
         Ok(())
     }
 
-    fn end_sentence(&mut self, number: usize) -> Result<()> {
+    fn end_sentence(&mut self) -> Result<()> {
         if self.tokens.is_empty() {
             return Ok(());
         }
         let room = Vec::with_capacity(self.tokens.len()); // The next sentence is likely about as long.
         let tokens = std::mem::replace(&mut self.tokens, room);
-        self.into.add_tokens(self.domain, tokens, || At::Line(number))
+        let line = self.first_line;
+        self.into.add_tokens(self.domain, tokens, || At::Line(line))
     }
 }
 

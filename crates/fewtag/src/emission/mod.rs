@@ -32,7 +32,7 @@ pub use similarity::Similarity;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::SupportSet;
+use crate::domain::{Sentence, SupportSet};
 use crate::matrix::{Matrix, add_scaled};
 use crate::tag::{Tag, TagSet};
 use references::{Fold, Reference, Voice};
@@ -90,8 +90,16 @@ impl Members {
     /// If `tags` lacks a tag of `support`.
     #[must_use]
     pub fn new(support: &SupportSet, tags: &TagSet) -> Self {
+        Self::of(support.sentences().iter().enumerate(), tags)
+    }
+
+    /// The same for some sentences of a support set, each with its number.
+    pub(crate) fn of<'a>(
+        sentences: impl IntoIterator<Item = (usize, &'a Sentence)>,
+        tags: &TagSet,
+    ) -> Self {
         let mut of_tag = vec![Vec::new(); tags.n_tags()];
-        for (sentence, labelled) in support.sentences().iter().enumerate() {
+        for (sentence, labelled) in sentences {
             for (word, tag) in labelled.tags().enumerate() {
                 let t = tags.index_of(tag).expect("the tag set covers the support");
                 of_tag[t].push(WordAt { sentence, word });

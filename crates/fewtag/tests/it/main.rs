@@ -12,4 +12,5 @@ mod golden_training;
 mod refusals;
 mod sampling;
 mod scores;
+mod support;
 mod tagger;

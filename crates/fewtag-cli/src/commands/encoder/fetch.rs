@@ -1,11 +1,10 @@
 //! `fewtag encoder fetch`: an encoder from the Hugging Face hub, through the hub's own cache.
 
-use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
 
 use anyhow::{Context, bail};
-use hf_hub::api::sync::ApiBuilder;
-use hf_hub::{Repo, RepoType};
+
+use crate::commands::hub;
 
 /// Download an encoder from the Hugging Face hub and print its directory
 ///
@@ -23,37 +22,12 @@ pub(crate) struct Args {
     revision: String,
 }
 
-/// How often a broken connection is taken up again.
-const RETRIES: usize = 5;
-
 /// Downloads the files and writes their directory to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
-    let dir = fetch(args)
+    let dir = hub::fetch(&args.name, &args.revision, wanted)
         .with_context(|| format!("cannot fetch `{}`, revision `{}`", args.name, args.revision))?;
     writeln!(out, "{}", dir.display())?;
     Ok(())
-}
-
-/// Gets the files of an encoder and returns the directory they lie in together.
-fn fetch(args: &Args) -> anyhow::Result<PathBuf> {
-    let hub = ApiBuilder::from_env()
-        .with_progress(std::io::stderr().is_terminal())
-        .with_retries(RETRIES)
-        .build()?;
-    let at = |revision: &str| {
-        hub.repo(Repo::with_revision(args.name.clone(), RepoType::Model, revision.to_owned()))
-    };
-    let listing = at(&args.revision).info()?;
-    // From here on by commit: a branch that moves meanwhile must not give files of two commits.
-    let _ = writeln!(std::io::stderr(), "commit {}", listing.sha);
-    let repo = at(&listing.sha);
-    let files: Vec<&str> = listing.siblings.iter().map(|file| file.rfilename.as_str()).collect();
-    let mut dir = PathBuf::new();
-    for file in wanted(&files)? {
-        let path = repo.get(file).with_context(|| format!("cannot download `{file}`"))?;
-        path.parent().unwrap_or(Path::new("")).clone_into(&mut dir);
-    }
-    Ok(dir)
 }
 
 /// Those of an encoder's files that we read: shape, tokenizer and weights.

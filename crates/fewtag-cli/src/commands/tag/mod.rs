@@ -1,7 +1,7 @@
 //! `fewtag tag`: text in, spans out, from a handful of examples.
 //!
 //! ```text
-//! lines ─ input (own thread) ─▶ at most BATCH at a time ─ Adapted::score ─▶ answers ─ output
+//! lines ─ input (own thread) ─▶ at most BATCH at a time ─ Adapted::score_all ─▶ answers ─ output
 //! ```
 //!
 //! What has arrived is answered at once, so the first answer does not wait for the last line, and memory does not
@@ -9,7 +9,6 @@
 
 mod explain;
 mod html;
-mod input;
 mod output;
 mod threshold;
 
@@ -18,13 +17,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use fewtag::data::{self, ReadOptions, Writer};
-use fewtag::words::WordSplit;
-use fewtag::{Adapted, Context, Sentence, SupportSet, Tagger};
+use fewtag::{Adapted, Scored, Sentence, SupportSet};
 
-use crate::default_model;
+use super::answers::{Colour, OutputFormat};
+use super::input::{How, Input, Item};
+use super::tagger::TaggerArgs;
 use html::Page;
-use input::Input;
-use output::{Answer, Output, OutputFormat};
+use output::{Answer, Output};
 use threshold::{Threshold, Thresholds};
 
 /// Tag text with the slots of a few labelled examples, without training
@@ -48,18 +47,13 @@ pub(crate) struct Args {
     /// The data format of the support files, if it is not to be recognised
     #[arg(long, value_name = "FORMAT")]
     support_format: Option<data::Format>,
-    /// Model directory written by `fewtag train` [default: the model built into fewtag]
-    #[arg(long, value_name = "DIR")]
-    model: Option<PathBuf>,
+    #[command(flatten)]
+    tagger: TaggerArgs,
     /// Tag the lines of this file, `-` is standard input; may be repeated
     #[arg(long, value_name = "FILE")]
     input: Vec<PathBuf>,
-    /// Input lines are JSON objects with `text`, or with `tokens`
-    #[arg(long)]
-    jsonl: bool,
-    /// Split text at white space only; punctuation then stays with its word
-    #[arg(long)]
-    blank_words: bool,
+    #[command(flatten)]
+    how: How,
     /// How to print the answers: text, json, jsonl, or a data format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: OutputFormat,
@@ -69,9 +63,6 @@ pub(crate) struct Args {
     /// Say which examples spoke for each span; `html` writes one self-contained page
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     explain: Option<Explain>,
-    /// How query and support are read; paired costs a pass for every support sentence [default: the model's]
-    #[arg(long)]
-    context: Option<ContextArg>,
     /// Report lines that cannot be tagged and go on
     #[arg(long)]
     keep_going: bool,
@@ -86,51 +77,31 @@ enum Explain {
     Html,
 }
 
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum ContextArg {
-    Paired,
-    Separate,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Colour {
-    Auto,
-    Always,
-    Never,
-}
-
-impl Colour {
-    fn is_on(self) -> bool {
-        match self {
-            Self::Always => true,
-            Self::Never => false,
-            Self::Auto => {
-                std::io::IsTerminal::is_terminal(&std::io::stdout())
-                    && std::env::var_os("NO_COLOR").is_none()
-            }
-        }
-    }
-}
-
-/// How many sentences are tagged at a time.
+/// At most how many sentences are tagged at a time.
 const BATCH: usize = 64;
 
 /// Runs the command, writing the answers to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     let support = read_support(args)?;
-    let adapted = load(args)?.adapt(&support).context("cannot learn from the examples")?;
+    let adapted = args.tagger.load()?.adapt(&support).context("cannot learn from the examples")?;
     let thresholds = Thresholds::new(&args.threshold, support.tag_set())?;
     let mut output = open_output(args, &support, out);
-    let mut input = Input::open(args)?;
+    let standard_input = [PathBuf::from("-")];
+    let nothing_given = args.text.is_empty() && args.input.is_empty();
+    let files = if nothing_given { &standard_input[..] } else { &args.input };
+    let mut input = Input::open(&args.text, files, args.how)?;
     let mut failed = 0;
     loop {
-        let batch = input.next_batch(BATCH);
+        let batch = input.next_batch(adapted.group_size().min(BATCH));
         if batch.is_empty() {
             break;
         }
+        let mut scored = score(&adapted, &batch).into_iter();
         for (line, sentence) in batch {
-            let answered =
-                sentence.and_then(|sentence| answer(&adapted, &thresholds, &sentence, &mut output));
+            let answered = sentence.and_then(|sentence| {
+                let scored = scored.next().expect("every sentence is scored")?;
+                answer(&scored, &thresholds, &sentence, &mut output)
+            });
             match answered {
                 Ok(n_windows) if n_windows > 1 => {
                     warn(&format!(
@@ -169,18 +140,26 @@ fn open_output<'a, W: Write>(
     }
 }
 
+/// Scores the sentences of a batch together, on all cores; one by one if there is one that cannot be.
+fn score<'a>(adapted: &'a Adapted, batch: &[Item]) -> Vec<fewtag::Result<Scored<'a>>> {
+    let sentences = batch.iter().filter_map(|(_, sentence)| sentence.as_ref().ok());
+    let words: Vec<Vec<&str>> = sentences.map(|sentence| sentence.words().collect()).collect();
+    match adapted.score_all(&words) {
+        Ok(scored) => scored.into_iter().map(Ok).collect(),
+        Err(_) => words.iter().map(|words| adapted.score(words)).collect(),
+    }
+}
+
 /// Tags one sentence and writes its spans that are probable enough; says in how many windows it was read.
 fn answer<W: Write>(
-    adapted: &Adapted,
+    scored: &Scored,
     thresholds: &Thresholds,
     sentence: &Sentence,
     output: &mut Output<W>,
 ) -> anyhow::Result<usize> {
-    let words: Vec<&str> = sentence.words().collect();
-    let scored = adapted.score(&words)?;
     let mut tagged = scored.tagged();
     tagged.spans.retain(|span| thresholds.allow(span));
-    output.write(Answer { sentence, tagged: &tagged, scored: &scored })?;
+    output.write(Answer { sentence, tagged: &tagged, scored })?;
     Ok(tagged.n_windows)
 }
 
@@ -192,8 +171,8 @@ fn read_support(args: &Args) -> anyhow::Result<SupportSet> {
              'play [nina simone](artist)'"
         );
     }
-    let words = if args.blank_words { WordSplit::Blank } else { WordSplit::Unicode };
-    let options = ReadOptions { format: args.support_format, words, ..ReadOptions::default() };
+    let (format, words) = (args.support_format, args.how.words());
+    let options = ReadOptions { format, words, ..ReadOptions::default() };
     let mut sentences = Vec::new();
     for path in &args.support {
         sentences.extend(data::read_sentences(path, &options)?);
@@ -204,20 +183,6 @@ fn read_support(args: &Args) -> anyhow::Result<SupportSet> {
         sentences.extend(corpus.domains.into_iter().flat_map(|domain| domain.sentences));
     }
     SupportSet::new(sentences).context("mark at least one span, as in 'play [nina simone](artist)'")
-}
-
-fn load(args: &Args) -> anyhow::Result<Tagger> {
-    let tagger = match &args.model {
-        Some(dir) => fewtag::model::load(dir)
-            .with_context(|| format!("cannot use the model `{}`", dir.display()))?,
-        None => default_model::load()?,
-    };
-    let Some(context) = args.context else { return Ok(tagger) };
-    let context = match context {
-        ContextArg::Paired => Context::Paired,
-        ContextArg::Separate => Context::Separate,
-    };
-    Ok(tagger.with_settings(fewtag::ModelSettings { context, ..tagger.settings().clone() })?)
 }
 
 fn warn(message: &str) {

@@ -9,10 +9,8 @@ use fewtag::words::{self, WordSplit};
 use fewtag::{Sentence, Tag, Token};
 use serde::Deserialize;
 
-use super::Args;
-
 /// A place to name in messages, and the sentence found there.
-type Item = (String, anyhow::Result<Sentence>);
+pub(crate) type Item = (String, anyhow::Result<Sentence>);
 
 /// How many lines may wait to be tagged.
 const WAITING: usize = 256;
@@ -20,7 +18,7 @@ const WAITING: usize = 256;
 const MAX_LINE: u64 = 1 << 20;
 
 /// The sentences in their order.
-pub(super) struct Input {
+pub(crate) struct Input {
     items: Receiver<Item>,
 }
 
@@ -33,18 +31,10 @@ enum Line {
 }
 
 impl Input {
-    /// Starts to read.
-    pub(super) fn open(args: &Args) -> anyhow::Result<Self> {
+    /// Starts to read `texts`, then the lines of `files`; `-` is standard input.
+    pub(crate) fn open(texts: &[String], files: &[PathBuf], how: How) -> anyhow::Result<Self> {
         let (sender, items) = sync_channel(WAITING);
-        let how = How {
-            jsonl: args.jsonl,
-            words: if args.blank_words { WordSplit::Blank } else { WordSplit::Unicode },
-        };
-        let texts = args.text.clone();
-        let mut files: Vec<PathBuf> = args.input.clone();
-        if texts.is_empty() && files.is_empty() {
-            files.push("-".into());
-        }
+        let texts = texts.to_vec();
         let opened = files.iter().map(open).collect::<anyhow::Result<Vec<_>>>()?;
         std::thread::spawn(move || {
             for (n, text) in texts.iter().enumerate() {
@@ -56,7 +46,7 @@ impl Input {
                 }
             }
             for (name, reader) in opened {
-                if send_lines(&name, reader, &how, &sender).is_err() {
+                if send_lines(&name, reader, how, &sender).is_err() {
                     return;
                 }
             }
@@ -65,9 +55,18 @@ impl Input {
     }
 
     /// Waits for a sentence and takes those that have arrived with it, at most `n`; none at the end.
-    pub(super) fn next_batch(&mut self, n: usize) -> Vec<Item> {
+    pub(crate) fn next_batch(&mut self, n: usize) -> Vec<Item> {
         let first = self.items.recv().ok();
         first.into_iter().chain(self.items.try_iter().take(n - 1)).collect()
+    }
+}
+
+/// Every sentence, as it arrives.
+impl Iterator for Input {
+    type Item = Item;
+
+    fn next(&mut self) -> Option<Item> {
+        self.items.recv().ok()
     }
 }
 
@@ -85,7 +84,7 @@ fn open(path: &PathBuf) -> anyhow::Result<(String, Box<dyn BufRead + Send>)> {
 fn send_lines(
     name: &str,
     mut reader: Box<dyn BufRead + Send>,
-    how: &How,
+    how: How,
     sender: &SyncSender<Item>,
 ) -> Result<(), ()> {
     for number in 1.. {
@@ -128,15 +127,25 @@ fn next_line(reader: &mut impl BufRead) -> anyhow::Result<Option<anyhow::Result<
     ))
 }
 
-/// How a line becomes a sentence.
-struct How {
+/// How a line becomes a sentence
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct How {
+    /// Input lines are JSON objects with `text`, or with `tokens`
+    #[arg(long)]
     jsonl: bool,
-    words: WordSplit,
+    /// Split text at white space only; punctuation then stays with its word
+    #[arg(long)]
+    blank_words: bool,
 }
 
 impl How {
+    /// Where words end.
+    pub(crate) fn words(self) -> WordSplit {
+        if self.blank_words { WordSplit::Blank } else { WordSplit::Unicode }
+    }
+
     /// The words of a line, without tags; `None` if it has none.
-    fn sentence(&self, line: &str) -> anyhow::Result<Option<Sentence>> {
+    fn sentence(self, line: &str) -> anyhow::Result<Option<Sentence>> {
         if line.trim().is_empty() {
             return Ok(None);
         }
@@ -154,8 +163,8 @@ impl How {
         }
     }
 
-    fn text(&self, text: String) -> anyhow::Result<Option<Sentence>> {
-        let words = words::split(&text, self.words);
+    fn text(self, text: String) -> anyhow::Result<Option<Sentence>> {
+        let words = words::split(&text, self.words());
         if words.is_empty() {
             return Ok(None);
         }

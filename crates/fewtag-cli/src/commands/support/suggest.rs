@@ -1,0 +1,94 @@
+//! `fewtag support suggest`: which unlabelled sentences to label next.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use fewtag::SupportSet;
+use fewtag::data::{self, ReadOptions, Writer};
+use fewtag::support::{self, Reason, Suggestion};
+use serde_json::Value;
+
+use crate::commands::answers::{self, Colour, OutputFormat};
+use crate::commands::input::{How, Input};
+use crate::commands::tagger::TaggerArgs;
+use crate::commands::values;
+
+/// Choose the unlabelled sentences that would teach most if they were labelled next
+///
+/// Those of which the tagger is unsure and which are unlike the examples and each other (docs/support.md). They are
+/// printed with the labels that the tagger would give now, to be corrected. The pool is read as a stream.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  fewtag support suggest examples/music.txt --pool lines.txt
+  fewtag support suggest examples/music.txt --pool lines.txt -n 20 --format inline > to-correct.txt")]
+pub(crate) struct Args {
+    /// Labelled sentences to learn from, in any data format (docs/data.md)
+    file: PathBuf,
+    /// Unlabelled sentences, one a line; `-` is standard input; may be repeated
+    #[arg(long, value_name = "FILE", required = true)]
+    pool: Vec<PathBuf>,
+    /// How many sentences to choose
+    #[arg(short, long, default_value = "10", value_parser = values::at_least_one())]
+    n: usize,
+    /// The data format of the labelled sentences, if it is not to be recognised
+    #[arg(long, value_name = "FORMAT")]
+    support_format: Option<data::Format>,
+    #[command(flatten)]
+    tagger: TaggerArgs,
+    #[command(flatten)]
+    how: How,
+    /// How to print the sentences: text, json, jsonl, or a data format, to be corrected and added
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: OutputFormat,
+    /// When to use colours in text
+    #[arg(long, value_enum, default_value_t = Colour::Auto)]
+    color: Colour,
+}
+
+/// Runs the command, writing the chosen sentences to `out`.
+pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
+    let (format, words) = (args.support_format, args.how.words());
+    let options = ReadOptions { format, words, ..ReadOptions::default() };
+    let support = SupportSet::new(data::read_sentences(&args.file, &options)?)?;
+    let adapted = args.tagger.load()?.adapt(&support).context("cannot learn from the examples")?;
+    let pool = Input::open(&[], &args.pool, args.how)?;
+    let pool = pool.map(|(place, sentence)| sentence.context(place));
+    let chosen = support::suggest(&adapted, &support, pool, args.n)?;
+    match args.format {
+        OutputFormat::Text => {
+            for (rank, suggestion) in chosen.iter().enumerate() {
+                let colour = args.color.is_on();
+                let marked = answers::marked(&suggestion.sentence, &suggestion.tagged, colour);
+                writeln!(out, "{:>3}. {marked}\n     {}", rank + 1, why(suggestion))?;
+            }
+        }
+        OutputFormat::Json => writeln!(out, "{:#}", chosen.iter().map(json).collect::<Value>())?,
+        OutputFormat::Jsonl => {
+            for suggestion in &chosen {
+                writeln!(out, "{}", json(suggestion))?;
+            }
+        }
+        OutputFormat::Data(format) => {
+            let mut writer = Writer::new(format, out);
+            for Suggestion { sentence, tagged, .. } in &chosen {
+                writer.sentence(&answers::labelled(sentence, tagged)?)?;
+            }
+            writer.finish()?;
+        }
+    }
+    Ok(())
+}
+
+fn why(Suggestion { sentence, reason, .. }: &Suggestion) -> String {
+    let Reason { unsure, word, probability, new } = *reason;
+    let word = sentence.words().nth(word).unwrap_or_default();
+    format!("unsure {unsure:.2}, least of `{word}` ({probability:.2}); {:.0} % new", 100.0 * new)
+}
+
+fn json(Suggestion { number, sentence, tagged, reason }: &Suggestion) -> Value {
+    let mut value = answers::json(sentence, tagged);
+    value["number"] = (*number).into();
+    value["reason"] = serde_json::json!(reason);
+    value
+}
