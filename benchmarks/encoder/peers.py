@@ -134,7 +134,7 @@ def main():
             start = time.perf_counter()
             getattr(peer, command)()
             answer = time.perf_counter() - start
-        print(answer, file=answers, flush=True)
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -87,10 +87,10 @@ class Worker:
     def ask(self, command):
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
-        answer = self.process.stdout.readline().strip()
+        answer = self.process.stdout.readline()
         if not answer:
             raise RuntimeError(f"{self.process.args} gave no answer to `{command}`")
-        return answer if answer == "ok" else float(answer)
+        return json.loads(answer)
 
     def __enter__(self):
         return self
@@ -103,11 +103,11 @@ class Worker:
 class Bench:
     def __init__(self, scratch, python, rounds):
         self.scratch, self.python, self.rounds = scratch, python, rounds
+        for shape, config in SHAPES.items():
+            (scratch / f"{shape}.json").write_text(json.dumps(config))
 
     def worker(self, stack, shape, threads):
-        config = self.scratch / f"{shape}.json"
-        config.write_text(json.dumps(SHAPES[shape]))
-        return Worker(stack, self.python, config, threads)
+        return Worker(stack, self.python, self.scratch / f"{shape}.json", threads)
 
     def batch_file(self, lengths):
         """A batch of pairs: random pieces, the second half in segment 1."""

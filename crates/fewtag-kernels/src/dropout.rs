@@ -79,9 +79,11 @@ impl LayerDropout {
                 for (r, row) in rows.chunks_exact_mut(width).enumerate() {
                     let key = value(seed, counter | (first + r) as u64);
                     let (a, b) = (key as u32, (key >> 32) as u32);
-                    for (j, x) in (0_u32..).zip(row) {
-                        let hash = mix(mix(j.wrapping_mul(0x9e37_79b9) ^ a) ^ b);
-                        *x = if hash < threshold { 0.0 } else { *x * scale };
+                    for (j, x) in row.iter_mut().enumerate() {
+                        let hash = mix(mix((j as u32).wrapping_mul(0x9e37_79b9) ^ a) ^ b);
+                        // A mask instead of a choice: the compiler would make a branch of it.
+                        let keep = u32::from(hash >= threshold).wrapping_neg();
+                        *x = f32::from_bits((*x * scale).to_bits() & keep);
                     }
                 }
             },

@@ -22,8 +22,8 @@ const TILE_ROWS: usize = 6;
 const TILE_VECTORS: usize = 2;
 /// The columns of a panel: one tile of AVX2 vectors, several of shorter ones.
 const PANEL: usize = 16;
-/// The longest block of `k`: a panel of it (16 KiB) and the rows that meet it stay in the first cache.
-const MAX_BLOCK: usize = 256;
+/// The longest block of `k`: a panel of it (24 KiB) stays in the first cache. Shorter ones visit `C` more often.
+const MAX_BLOCK: usize = 384;
 
 /// A matrix stored in rows that lie `stride` numbers apart: a whole one, or some columns of it.
 #[derive(Debug, Clone, Copy)]
@@ -109,10 +109,8 @@ impl Panels {
     /// Packs `B [k, n]` as it is.
     pub fn pack(&mut self, b: View) {
         self.pack_panels(b.n_rows, b.n_cols, |panel, p, j| {
-            let width = PANEL.min(b.n_cols - j);
             for (r, row) in panel.iter_mut().enumerate() {
-                row[..width].copy_from_slice(&b.row(p + r)[j..][..width]);
-                row[width..].fill(0.0);
+                *row = start_of(&b.row(p + r)[j..]);
             }
         });
     }
@@ -138,6 +136,16 @@ impl Panels {
     }
 }
 
+/// The first `N` numbers, filled up with zeros. Copies of a length that the compiler knows need no call.
+#[inline(always)]
+fn start_of<const N: usize>(x: &[f32]) -> [f32; N] {
+    x.first_chunk().copied().unwrap_or_else(|| {
+        let mut filled = [0.0; N];
+        filled[..x.len()].copy_from_slice(x);
+        filled
+    })
+}
+
 /// The left factor `A [m, k]` where its transpose is stored: block after block of `k`, strip after strip of rows.
 #[derive(Debug, Default)]
 pub struct Strips {
@@ -151,15 +159,13 @@ impl Strips {
     pub fn pack_transposed(&mut self, a: View) {
         let (k, m) = (a.n_rows, a.n_cols);
         (self.blocks, self.m) = (Blocks::new(k), m);
-        self.values.clear();
         self.values.resize(k * m.next_multiple_of(TILE_ROWS), 0.0);
         let (mut rest, _) = self.values.as_chunks_mut::<TILE_ROWS>();
         for (p, len) in self.blocks.iter() {
             for i in (0..m).step_by(TILE_ROWS) {
                 let (strip, others) = rest.split_at_mut(len);
-                let height = TILE_ROWS.min(m - i);
                 for (r, column) in strip.iter_mut().enumerate() {
-                    column[..height].copy_from_slice(&a.row(p + r)[i..][..height]);
+                    *column = start_of(&a.row(p + r)[i..]);
                 }
                 rest = others;
             }

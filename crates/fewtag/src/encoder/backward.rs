@@ -14,13 +14,13 @@ use fewtag_kernels::matmul::{Left, Panels, Product, Strips, View, Write};
 use rayon::prelude::*;
 
 use super::batch::PackedBatch;
-use super::bert::{Below, GroupTrace, Record};
+use super::bert::{Below, GroupTrace, Record, SpareBuffers};
 use super::config::BertConfig;
 use super::embeddings;
 use super::group::Group;
-use super::layer::{Flow, LayerPass, LayerTrace, PackedLayer, Workspace};
+use super::layer::{Flow, LayerPass, LayerTrace, Workspace};
 use super::parameters::{Embeddings, Gradients, Layer, Linear, Parameters};
-use super::spare::{Lent, Spare};
+use super::spare::Lent;
 use crate::matrix::Matrix;
 
 /// About how many numbers a tile of a weight's gradient has: few enough to share out the work.
@@ -31,7 +31,7 @@ pub(super) struct Down<'a> {
     pub(super) parameters: &'a Parameters,
     pub(super) batch: &'a PackedBatch,
     pub(super) record: &'a Record,
-    pub(super) spare: &'a Spare<Buffers>,
+    pub(super) spare: &'a SpareBuffers,
 }
 
 impl Down<'_> {
@@ -45,7 +45,7 @@ impl Down<'_> {
         let mut groups: Vec<Descent> = groups
             .map(|(group, trace)| {
                 let dx = group.part(d_hidden.values(), d_hidden.n_cols()).to_vec();
-                Descent { group, trace, dx, buffers: self.spare.lend() }
+                Descent { group, trace, dx, buffers: self.spare.descents.lend() }
             })
             .collect();
 
@@ -68,7 +68,7 @@ impl Down<'_> {
     fn through_layers(&self, groups: &mut [Descent], gradients: &mut [Layer<&mut [f32]>]) {
         let (config, weights) = (self.parameters.config(), self.parameters.weights());
         let way = &self.record.way;
-        let mut packed = PackedLayer::default();
+        let mut packed = self.spare.packed.lend();
         for l in (way.kept..way.layers.end).rev() {
             packed.pack(&weights.layers[l], config, Panels::pack);
             let is_wanted_below = l > way.kept || way.below != Below::Nothing;

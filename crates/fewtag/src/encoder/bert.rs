@@ -38,11 +38,11 @@ pub struct Bert {
 
 /// Buffers of earlier passes.
 #[derive(Debug, Default)]
-struct SpareBuffers {
-    packed: Spare<PackedLayer>,
+pub(super) struct SpareBuffers {
+    pub(super) packed: Spare<PackedLayer>,
     traces: Spare<LayerTrace>,
     workspaces: Spare<Workspace>,
-    descents: Spare<backward::Buffers>,
+    pub(super) descents: Spare<backward::Buffers>,
 }
 
 impl Bert {
@@ -171,7 +171,7 @@ impl Engine for Bert {
         gradients: &mut Gradients,
     ) -> Option<Matrix> {
         let record: &Record = trace.record().expect("the trace was made by this engine");
-        let (parameters, spare) = (&self.parameters, &self.spare.descents);
+        let (parameters, spare) = (&self.parameters, &self.spare);
         Down { parameters, batch, record, spare }.run(&d_hidden, gradients)
     }
 }

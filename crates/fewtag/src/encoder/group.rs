@@ -6,7 +6,7 @@ use super::batch::PackedBatch;
 
 /// The rows a group should have: enough to make good use of a packed weight, few enough to stay in the cache and to
 /// share a small batch between threads.
-const GROUP_ROWS: usize = 128;
+const GROUP_ROWS: usize = 192;
 
 /// Consecutive sequences of a batch, at least one.
 #[derive(Debug, Clone)]
@@ -24,8 +24,13 @@ impl<'a> Group<'a> {
         let mut groups = Vec::new();
         let mut start = 0;
         for s in 0..batch.n_sequences() {
-            let full = batch.rows(s).end * n_groups >= batch.n_pieces() * (groups.len() + 1);
-            if full || s + 1 == batch.n_sequences() {
+            let is_last = s + 1 == batch.n_sequences();
+            // The group ends here if its share of the rows is nearer to this end than to the next sequence's.
+            let is_full = || {
+                let ends = batch.rows(s).end + batch.rows(s + 1).end;
+                ends * n_groups >= 2 * batch.n_pieces() * (groups.len() + 1)
+            };
+            if is_last || is_full() {
                 groups.push(Self { batch, sequences: start..s + 1 });
                 start = s + 1;
             }
