@@ -116,6 +116,9 @@ pub struct Optimizer {
     pub encoder_rate: f32,
     /// The highest learning rate of λ and the transitions.
     pub head_rate: f32,
+    /// That of the transitions, if it differs: a short run must move a random table as far as a long one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transition_rate: Option<f32>,
     /// Decoupled weight decay of all but biases, layer norms, λ and transitions.
     pub weight_decay: f32,
     /// The part of all updates during which the rates rise from 0; they fall back to 0 over the rest.
@@ -141,6 +144,7 @@ impl Default for Optimizer {
         Self {
             encoder_rate: 1e-5,
             head_rate: 1e-3,
+            transition_rate: None,
             weight_decay: 0.01,
             warmup: 0.1,
             clip: 1.0,
@@ -240,6 +244,11 @@ impl Config {
             ("data.drop_names", share(data.drop_names), "a probability"),
             ("optimizer.encoder_rate", rate(optimizer.encoder_rate), "a rate from 0"),
             ("optimizer.head_rate", rate(optimizer.head_rate), "a rate from 0"),
+            (
+                "optimizer.transition_rate",
+                optimizer.transition_rate.is_none_or(rate),
+                "a rate from 0",
+            ),
             ("optimizer.weight_decay", rate(optimizer.weight_decay), "a rate from 0"),
             ("optimizer.warmup", share(optimizer.warmup.into()), "a part from 0 to 1"),
             ("optimizer.clip", optimizer.clip > 0.0, "a norm above 0"),

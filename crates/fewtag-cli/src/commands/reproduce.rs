@@ -51,7 +51,7 @@ pub(crate) struct Args {
     /// The seeds
     #[arg(long, value_delimiter = ',', default_values_t = [0])]
     seeds: Vec<u64>,
-    /// How much a cell may cost: `quick` is 100 updates, `full` follows the paper
+    /// How much a cell may cost: `quick` is 100 small updates, `full` follows the paper
     #[arg(long, value_enum, default_value_t = BudgetName::Quick)]
     budget: BudgetName,
     /// Where finished cells are kept
@@ -158,6 +158,9 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
         file::write_atomically(path, page::html(&figures, &tables, &args.notes()).as_bytes())?;
     }
     out.write_all(table::render(&tables, args.format).as_bytes())?;
+    if matches!(args.format, Format::Text | Format::Markdown) {
+        writeln!(out, "\n{}", args.notes().join("\n"))?;
+    }
     Ok(())
 }
 
@@ -177,22 +180,14 @@ impl Args {
         SYSTEMS.iter().filter(wanted).filter(has_vectors).collect()
     }
 
-    /// How the figures came to be, for the page.
+    /// How the figures came to be, for people.
     fn notes(&self) -> Vec<String> {
-        let budget = match self.budget {
-            BudgetName::Quick => {
-                "Budget quick: 100 updates of 4 queries, the last weights, and 20 test episodes with 10 queries each."
-            }
-            BudgetName::Full => {
-                "Budget full: one epoch, the best weights on the dev domain, and all test episodes."
-            }
-        };
         let encoder = self.encoder.file_name().unwrap_or_default().to_string_lossy();
         vec![
             format!(
                 "Encoder: {encoder}. The paper's figures are those of BERT-base, three seeds, 10,000 samples."
             ),
-            budget.to_owned(),
+            Budget::from(self.budget).note(),
             format!(
                 "Seeds: {}.",
                 self.seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")

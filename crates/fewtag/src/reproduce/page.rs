@@ -2,6 +2,7 @@
 
 use super::plot::{self, Bar};
 use super::results::{LearnedTransitions, Outcome};
+use super::systems::System;
 use super::tables::Figures;
 use crate::eval::Table;
 use crate::eval::table::escape_html;
@@ -10,7 +11,8 @@ use crate::train::curves::{self, Curve, Panel};
 const STYLE: &str = "body{font:15px/1.5 sans-serif;max-width:1300px;margin:2em auto;padding:0 1em;color:#222}\
 table{border-collapse:collapse;font-size:13px}th,td{padding:2px 8px;border-bottom:1px solid #ddd;text-align:left}\
 .n{text-align:right;font-variant-numeric:tabular-nums}svg{max-width:100%}\
-@media(prefers-color-scheme:dark){svg{background:#fff}}";
+table{display:block;overflow-x:auto}tr:nth-child(even){background:#f6f6f6}.curves{max-width:760px}\
+:root{color-scheme:light;background:#fff}";
 
 /// The whole page. `notes` are sentences about how the figures came to be, one paragraph each.
 #[must_use]
@@ -36,15 +38,21 @@ fn pictures(figures: &Figures, shots: usize) -> String {
     let mut html = format!(
         "<h2>{shots}-shot F1 per domain</h2>\n<p>Bars are our figures, marks across them the paper's.</p>\n"
     );
+    let average = |system: &&&'static System| Bar {
+        name: system.name.into(),
+        ours: figures.outcomes.average(system.key, shots, figures.domains.len()).map(|f1| f1.mean),
+        paper: figures.published_f1(system, shots, figures.domains.len()),
+    };
+    html += &plot::bars("average", &systems.iter().map(average).collect::<Vec<_>>());
     for (fold, domain) in figures.domains.iter().enumerate() {
-        let bar = |system: &&&'static super::systems::System| Bar {
+        let bar = |system: &&&'static System| Bar {
             name: system.name.into(),
             ours: figures.outcomes.f1(system.key, shots, fold).map(|f1| f1.mean),
             paper: figures.published_f1(system, shots, fold),
         };
         html += &plot::bars(domain, &systems.iter().map(bar).collect::<Vec<_>>());
     }
-    let curve = |system: &&&'static super::systems::System| {
+    let curve = |system: &&&'static System| {
         let points = mean_losses(figures.outcomes.of(system.key, shots));
         (!points.is_empty()).then(|| Curve { name: system.name.into(), points })
     };
@@ -54,7 +62,9 @@ fn pictures(figures: &Figures, shots: usize) -> String {
         let panel = |curves: &[Curve]| Panel { title: "loss".into(), curves: curves.to_vec() };
         let panels: Vec<Panel> = curves.chunks(4).map(panel).collect();
         html += "<h2>Learning curves, mean over folds</h2>\n";
+        html += "<div class=\"curves\">";
         html += &curves::svg(&panels);
+        html += "</div>\n";
     }
     for system in &systems {
         if let Some(learned) = mean_transitions(figures.outcomes.of(system.key, shots)) {

@@ -25,7 +25,8 @@ pub struct Bar {
 #[must_use]
 pub fn bars(title: &str, bars: &[Bar]) -> String {
     const ROW: usize = 18;
-    let x = |score: f64| 150.0 + 2.2 * score.clamp(0.0, 100.0);
+    const LEFT: f64 = 180.0;
+    let x = |score: f64| LEFT + 1.9 * score.clamp(0.0, 100.0);
     let height = ROW * bars.len() + 28;
     let mut svg = open(420, height, title);
     for (r, bar) in bars.iter().enumerate() {
@@ -33,14 +34,14 @@ pub fn bars(title: &str, bars: &[Bar]) -> String {
         let text = y + 11;
         let _ = write!(
             svg,
-            "<text x=\"144\" y=\"{text}\" text-anchor=\"end\">{}</text>",
+            "<text x=\"174\" y=\"{text}\" text-anchor=\"end\">{}</text>",
             escape_html(&bar.name)
         );
         if let Some(ours) = bar.ours {
-            let width = x(ours) - 150.0;
+            let width = x(ours) - LEFT;
             let _ = write!(
                 svg,
-                "<rect x=\"150\" y=\"{y}\" width=\"{width:.1}\" height=\"14\" fill=\"{OURS}\"/>\
+                "<rect x=\"{LEFT}\" y=\"{y}\" width=\"{width:.1}\" height=\"14\" fill=\"{OURS}\"/>\
                  <text x=\"376\" y=\"{text}\" fill=\"{OURS}\">{ours:.1}</text>"
             );
         }
@@ -114,7 +115,7 @@ mod tests {
         let bar = Bar { name: "MN+P&D <x>".into(), ours: Some(50.0), paper: Some(56.5) };
         let svg = bars("We", &[bar, Bar { name: "none".into(), ours: None, paper: None }]);
         assert!(svg.contains("MN+P&amp;D &lt;x&gt;") && svg.contains(">50.0<"));
-        assert!(svg.contains("paper: 56.50") && svg.contains("width=\"110.0\""));
+        assert!(svg.contains("paper: 56.50") && svg.contains("width=\"95.0\""));
         assert_eq!(svg.matches("<rect").count(), 2);
     }
 

@@ -97,7 +97,10 @@ impl Setup {
         let n_queries = self.test(&fold)?.iter().map(|episode| episode.queries.len()).sum();
         let settings = match system.learner {
             Learner::BiLstm => system.config.to_owned(),
-            Learner::TransferBert => format!("{}{:?}", system.config, self.budget),
+            Learner::TransferBert => {
+                let (updates, batch) = (self.budget.updates(), self.budget.batch());
+                format!("{}updates = {updates:?}\nbatch = {batch}\n", system.config)
+            }
             _ => self.config(system, cell)?.to_toml(),
         };
         let mut inputs = Inputs::new(cell.clone(), settings, (hash(fold.test), n_queries));
@@ -181,6 +184,7 @@ impl Setup {
         on_step: &mut dyn FnMut(u64, u64),
     ) -> Result<(TransferBert, Training)> {
         let mut settings: transfer_bert::Settings = parse(system)?;
+        settings.batch = self.budget.batch();
         if self.is_small()? {
             settings.rate = SMALL_ENCODER_RATE;
         }
@@ -228,6 +232,10 @@ impl Setup {
         let mut config = Config::parse(system.config, &[])?;
         config.seed = cell.seed;
         config.optimizer.updates = self.budget.updates();
+        config.optimizer.batch = self.budget.batch();
+        if config.model.transitions == TransitionMode::Transfer {
+            config.optimizer.transition_rate = self.budget.transition_rate();
+        }
         if system.learner == Learner::Model && self.is_small()? {
             config.optimizer.encoder_rate = SMALL_ENCODER_RATE;
         }

@@ -107,7 +107,7 @@ impl Figures<'_> {
         table.push(head.into_iter().chain(numbers).chain(std::iter::repeat_n(Cell::Empty, 5)));
     }
 
-    /// The published F1 of `system` on `fold`, if the paper has these domains.
+    /// The published F1 of `system` on `fold`, if the paper has these domains; the average stands after the last fold.
     #[must_use]
     pub fn published_f1(&self, system: &System, shots: usize, fold: usize) -> Option<f64> {
         self.published_row(system, shots).map(|figures| figures[fold])

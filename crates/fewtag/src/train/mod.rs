@@ -257,13 +257,15 @@ impl Trainer {
 
     /// Moves the weights along the gradients.
     fn update(&mut self, gradient_norm: f64) {
-        let Optimizer { encoder_rate, head_rate, weight_decay, warmup, clip, .. } =
-            self.config.optimizer;
+        let Optimizer {
+            encoder_rate, head_rate, transition_rate, weight_decay, warmup, clip, ..
+        } = self.config.optimizer;
         let n_updates = self.n_updates;
         let warm_up = times(n_updates, warmup.into());
         let factor = Schedule { warm_up, n_updates }.factor(self.progress.update);
         let rates = Rates { learning_rate: encoder_rate, weight_decay }.scaled(factor);
-        let head_rates = Rates { learning_rate: head_rate, weight_decay: 0.0 }.scaled(factor);
+        let head_rates = [head_rate, transition_rate.unwrap_or(head_rate)]
+            .map(|learning_rate| Rates { learning_rate, weight_decay: 0.0 }.scaled(factor));
 
         let mut head = *self.tagger.head();
         let engine = self.tagger.engine_mut();
@@ -271,11 +273,12 @@ impl Trainer {
         let parameters = engine.parameters_mut();
         let mut parts =
             optimizer::encoder_parts(parameters, &self.gradients.encoder, frozen, rates);
-        parts.push(Part {
-            values: head.as_mut_slice(),
-            gradient: Some(self.gradients.head.as_slice()),
-            rates: head_rates,
-        });
+        let (scale, transitions) = head.as_mut_slice().split_at_mut(1);
+        let (scale_gradient, gradient) = self.gradients.head.as_slice().split_at(1);
+        let gradients = [(scale, scale_gradient), (transitions, gradient)];
+        for ((values, gradient), rates) in gradients.into_iter().zip(head_rates) {
+            parts.push(Part { values, gradient: Some(gradient), rates });
+        }
         self.optimizer.update(parts, optimizer::clip_scale(gradient_norm, clip));
         *self.tagger.head_mut() = head;
     }

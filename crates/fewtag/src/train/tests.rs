@@ -79,6 +79,24 @@ fn a_run_stops_when_the_dev_score_no_longer_improves() {
 }
 
 #[test]
+fn transitions_may_have_a_rate_of_their_own() {
+    let run = |transition_rate| {
+        let mut config = short_config();
+        config.optimizer.transition_rate = transition_rate;
+        let mut trainer = trainer(config, Vec::new());
+        let before = *trainer.tagger().head();
+        assert!(trainer.by_ref().all(|step| step.is_ok()));
+        let after = *trainer.tagger().head();
+        (before, after)
+    };
+    let (before, after) = run(Some(0.0));
+    assert_eq!(after.transitions, before.transitions);
+    assert_ne!(after.scale.to_bits(), before.scale.to_bits());
+    assert_eq!(run(None), run(Some(Optimizer::default().head_rate)));
+    assert_ne!(run(None).1.transitions, before.transitions);
+}
+
+#[test]
 fn a_run_that_diverges_stops_with_a_diagnosis() {
     let mut trainer = trainer(short_config(), Vec::new());
     trainer.tagger.head_mut().scale = f32::INFINITY;
