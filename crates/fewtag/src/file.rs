@@ -9,6 +9,9 @@ use sha2::{Digest, Sha256};
 use crate::data::{At, Place, Problem};
 use crate::error::{Error, Result};
 
+/// How the names of temporary files start, so that leftovers of a killed process can be told.
+pub(crate) const TEMPORARY: &str = ".fewtag-";
+
 /// The whole file as it is.
 ///
 /// # Errors
@@ -68,7 +71,7 @@ pub fn write_atomically_with(
         _ => Path::new("."),
     };
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".fewtag-");
+    builder.prefix(TEMPORARY);
     // A temporary file is private by default; a result should be as readable as any new file.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
@@ -79,6 +82,29 @@ pub fn write_atomically_with(
     })?;
     file.as_file().sync_all().map_err(fail)?;
     file.persist(path).map_err(|error| fail(error.error))?;
+    Ok(())
+}
+
+/// Removes what a killed process left behind in a directory where nobody else writes now.
+///
+/// # Errors
+///
+/// [`Error::File`] if the directory cannot be read or something in it not removed.
+pub fn remove_leftovers(directory: &Path) -> Result<()> {
+    let fail = |path: &Path, source| Error::File { path: path.to_owned(), source };
+    for entry in std::fs::read_dir(directory).map_err(|source| fail(directory, source))? {
+        let path = entry.map_err(|source| fail(directory, source))?.path();
+        let name = path.file_name().unwrap_or_default();
+        if !name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
+            continue;
+        }
+        let removed = if path.is_dir() {
+            std::fs::remove_dir_all(&path)
+        } else {
+            std::fs::remove_file(&path)
+        };
+        removed.map_err(|source| fail(&path, source))?;
+    }
     Ok(())
 }
 
@@ -107,6 +133,20 @@ mod tests {
         assert!(matches!(result, Err(Error::EmptySupport)));
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn leftovers_are_removed_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        std::fs::create_dir(path(".fewtag-checkpoints")).unwrap();
+        for name in [".fewtag-checkpoints/1.json", ".fewtag-Xyz", ".other", "model.safetensors"] {
+            std::fs::write(path(name), "x").unwrap();
+        }
+        remove_leftovers(directory.path()).unwrap();
+        assert!(path(".other").exists() && path("model.safetensors").exists());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+        assert!(matches!(remove_leftovers(&path("none")), Err(Error::File { .. })));
     }
 
     #[test]

@@ -112,6 +112,9 @@ pub(super) fn train(config: &Config, dir: &Path, resume: bool) -> anyhow::Result
     if metrics.exists() && !resume {
         bail!("`{}` already holds a run: add --resume or choose another directory", dir.display());
     }
+    if dir.exists() {
+        file::remove_leftovers(dir)?;
+    }
     if is_finished(dir) {
         bail!("training in `{}` is finished: there is nothing to resume", dir.display());
     }
@@ -177,7 +180,8 @@ fn follow(
     while let Some(step) = trainer.next() {
         let record = Record { step: step?, seconds: before + start.elapsed().as_secs_f64() };
         // A whole line at once, before the checkpoint that counts it as written.
-        file.write_all(format!("{}\n", serde_json::to_string(&record)?).as_bytes())?;
+        file.write_all(format!("{}\n", serde_json::to_string(&record)?).as_bytes())
+            .with_context(|| format!("cannot write `{}`", metrics.display()))?;
         recent.add(&record);
         bar.set_message(recent.message(&record));
         bar.set_position(record.step.update);

@@ -113,6 +113,45 @@ fn a_run_killed_twenty_times_ends_in_the_same_bytes() {
     assert_eq!(n_lines(&metrics), 150);
 }
 
+/// A shell that lets no file grow beyond `kib`, as a full disk would not; the run sees the error of `write`.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_stops_the_run_and_the_last_checkpoint_survives() {
+    let dir = run_dir("optimizer.updates = 40");
+    train(&dir, "whole", &[]);
+    let mut child = start(&dir, "full");
+    while n_lines(&dir.path().join("full/metrics.jsonl")) < 12 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    // Settings and metrics stay below it, the arrays of a checkpoint do not.
+    let limit = "trap '' XFSZ; ulimit -f 64; exec \"$@\"";
+    let fewtag = env!("CARGO_BIN_EXE_fewtag");
+    let (config, out) = (path(&dir, "train.toml"), path(&dir, "full"));
+    let args = ["-c", limit, "sh", fewtag, "train", "--config", &config, "--out", &out, "--resume"];
+    let output = Command::new("sh").args(args).output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("cannot access") && message.contains(".safetensors"), "{message}");
+
+    train(&dir, "full", &["--resume"]);
+    let read = |out: &str| std::fs::read(dir.path().join(out).join("model.safetensors")).unwrap();
+    assert!(read("whole") == read("full"));
+}
+
+#[test]
+fn temporary_files_of_a_killed_run_are_gone_after_the_next_start() {
+    let dir = run_dir("optimizer.updates = 2");
+    let checkpoints = dir.path().join("out/checkpoints");
+    std::fs::create_dir_all(&checkpoints).unwrap();
+    let leftovers = [checkpoints.join(".fewtag-a"), dir.path().join("out/.fewtag-b")];
+    leftovers.iter().for_each(|path| std::fs::write(path, "half").unwrap());
+    train(&dir, "out", &[]);
+    assert!(leftovers.iter().all(|path| !path.exists()));
+}
+
 #[test]
 fn a_damaged_checkpoint_is_named_and_the_one_before_it_used() {
     let dir = run_dir("optimizer.updates = 40");

@@ -146,7 +146,7 @@ impl Checkpoints {
     pub fn remove(self) -> Result<()> {
         let dir = self.store.dir;
         // Renamed first: of a directory that is removed file by file, an interruption would leave a wreck.
-        let doomed = dir.with_extension("old");
+        let doomed = dir.with_file_name(format!("{}checkpoints", file::TEMPORARY));
         std::fs::rename(&dir, &doomed)
             .and_then(|()| std::fs::remove_dir_all(&doomed))
             .map_err(|source| Error::File { path: dir, source })
@@ -167,6 +167,7 @@ impl Store {
     fn create(dir: PathBuf) -> Result<Self> {
         std::fs::create_dir_all(&dir)
             .map_err(|source| Error::File { path: dir.clone(), source })?;
+        file::remove_leftovers(&dir)?;
         Ok(Self { dir, best: None })
     }
 
