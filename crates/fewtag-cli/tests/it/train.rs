@@ -113,7 +113,7 @@ fn a_run_killed_twenty_times_ends_in_the_same_bytes() {
     assert_eq!(n_lines(&metrics), 150);
 }
 
-/// A shell that lets no file grow beyond `kib`, as a full disk would not; the run sees the error of `write`.
+/// The limit on the size of files stands for a full disk: writing fails in the same way.
 #[cfg(unix)]
 #[test]
 fn a_full_disk_stops_the_run_and_the_last_checkpoint_survives() {
