@@ -9,9 +9,10 @@
 //! on what else is in its group. A sentence longer than the encoder reads is cut into overlapping windows
 //! (`window.rs`): each word is compared as its window reads it, and the tags are chosen over the whole.
 
+use crate::batch;
 use crate::crf::{self, Path, SlotTransitions};
 use crate::domain::SupportSet;
-use crate::embedder::{self, Sequence};
+use crate::embedder::Sequence;
 use crate::emission::{Contribution, Members, References, SupportVectors};
 use crate::encoder::Pieces;
 use crate::error::{Error, Result};
@@ -62,10 +63,23 @@ pub struct TaggedSpan {
     pub probability: f32,
 }
 
-impl Adapted {
-    pub(crate) fn new(tagger: Tagger, support: &SupportSet, tags: TagSet) -> Result<Self> {
-        let members = Members::new(support, &tags);
-        let names = tagger.name_vectors(&tags)?;
+/// A support set on its way through the encoder.
+pub(crate) struct Reading<'a> {
+    tagger: Tagger,
+    tags: TagSet,
+    members: Members,
+    support: &'a SupportSet,
+    sentences: Vec<Pieces>,
+}
+
+impl<'a> Reading<'a> {
+    /// Adds the sequences that must be read to `sequences`: the tags' names, then the support sentences.
+    pub(crate) fn new(
+        tagger: Tagger,
+        support: &'a SupportSet,
+        tags: TagSet,
+        sequences: &mut Vec<Sequence>,
+    ) -> Result<Self> {
         let frame = tagger.word_pieces();
         let split = |sentence: &crate::Sentence| frame.split(sentence.words());
         let sentences = support.sentences().iter().map(split).collect::<Result<Vec<_>>>()?;
@@ -73,17 +87,41 @@ impl Adapted {
         for (at, sequence) in alone.iter().enumerate() {
             check_length(&tagger, sequence, || format!("support sentence {}", at + 1))?;
         }
+        if tagger.uses_label_names() {
+            sequences.extend(tagger.name_sequences(&tags)?);
+        }
+        if tagger.settings().context == Context::Separate {
+            sequences.extend(alone);
+        }
+        let members = Members::new(support, &tags);
+        Ok(Self { tagger, tags, members, support, sentences })
+    }
+
+    /// Takes what the encoder made of the sequences.
+    pub(crate) fn finish(self, read: &mut impl Iterator<Item = Matrix>) -> Adapted {
+        let Self { tagger, tags, members, support, sentences } = self;
+        let names = tagger.uses_label_names().then(|| {
+            let rows: Vec<Matrix> = read.by_ref().take(tags.n_tags()).collect();
+            let values = rows.iter().flat_map(|row| row.values().iter().copied()).collect();
+            Matrix::new(values, tagger.engine().width())
+        });
         let support = match tagger.settings().context {
             Context::Paired => Support::Paired { sentences },
             Context::Separate => {
-                let words = embedder::embed(tagger.engine(), &alone)?;
+                let words: Vec<Matrix> = read.by_ref().take(support.sentences().len()).collect();
                 let label_names = names.as_ref();
                 let vectors = SupportVectors { words: &words, members: &members, label_names };
                 let references = tagger.settings().emission_scorer().references(vectors);
                 Support::Separate { words, references }
             }
         };
-        Ok(Self { tagger, tags, members, names, support })
+        Adapted { tagger, tags, members, names, support }
+    }
+}
+
+impl Adapted {
+    pub(crate) fn tagger(&self) -> &Tagger {
+        &self.tagger
     }
 
     /// The tags that a word can get.
@@ -127,7 +165,7 @@ impl Adapted {
     ///
     /// As [`Adapted::tag`].
     pub fn score<W: AsRef<str>>(&self, words: &[W]) -> Result<Scored<'_>> {
-        Ok(self.score_all(&[words])?.swap_remove(0))
+        batch::score_all(&[(self, words)])?.swap_remove(0)
     }
 
     /// As [`Adapted::score`] for each of a few sentences, which are read together; memory grows with them
@@ -141,28 +179,36 @@ impl Adapted {
         W: AsRef<str>,
         S: AsRef<[W]>,
     {
-        let mut sequences = Vec::new();
-        let mut windows = Vec::with_capacity(sentences.len());
-        for words in sentences {
-            let words = words.as_ref();
-            if words.is_empty() {
-                return Err(Error::EmptySentence);
-            }
-            let pieces = self.tagger.word_pieces().split(words.iter().map(AsRef::as_ref))?;
-            let of_sentence = self.windows(&pieces)?;
-            for window in &of_sentence {
-                self.add_sequences(&window::part(&pieces, &window.words), &mut sequences);
-            }
-            windows.push(of_sentence);
+        let queries: Vec<_> = sentences.iter().map(|words| (self, words.as_ref())).collect();
+        batch::score_all(&queries)?.into_iter().collect()
+    }
+
+    /// Adds the sequences of a query to `sequences`; says which windows they are.
+    pub(crate) fn prepare<W: AsRef<str>>(
+        &self,
+        words: &[W],
+        sequences: &mut Vec<Sequence>,
+    ) -> Result<Vec<Window>> {
+        if words.is_empty() {
+            return Err(Error::EmptySentence);
         }
-        let mut read = embedder::embed(self.tagger.engine(), &sequences)?.into_iter();
+        let pieces = self.tagger.word_pieces().split(words.iter().map(AsRef::as_ref))?;
+        let windows = self.windows(&pieces)?;
+        for window in &windows {
+            self.add_sequences(&window::part(&pieces, &window.words), sequences);
+        }
+        Ok(windows)
+    }
+
+    /// Takes what the encoder made of the sequences of [`Adapted::prepare`].
+    pub(crate) fn finish(
+        &self,
+        windows: Vec<Window>,
+        read: &mut impl Iterator<Item = Matrix>,
+    ) -> Scored<'_> {
         let per_query = self.sequences_per_query();
-        let mut part = |window: Window| {
-            let read = read.by_ref().take(per_query).collect();
-            self.part(read, window)
-        };
-        let parts = windows.into_iter().map(|of| of.into_iter().map(&mut part).collect());
-        Ok(parts.map(|parts| Scored::new(self, parts)).collect())
+        let part = |window| self.part(read.by_ref().take(per_query).collect(), window);
+        Scored::new(self, windows.into_iter().map(part).collect())
     }
 
     /// What the encoder reads at once, so that it fits beside the longest support sentence if it must.

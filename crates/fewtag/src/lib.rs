@@ -5,7 +5,9 @@
 //! or the network. Start at [`domain`] for the nouns; `ARCHITECTURE.md` in the repository is the map.
 
 pub mod adapted;
+pub mod answer;
 pub mod baselines;
+pub mod batch;
 pub mod calibrate;
 pub mod config;
 pub mod crf;
@@ -36,6 +38,7 @@ mod window;
 pub mod words;
 
 pub use adapted::{Adapted, Scored, Tagged, TaggedSpan};
+pub use answer::Answer;
 pub use domain::{Domain, Episode, Sentence, SupportSet, Token};
 pub use error::{Error, Result};
 pub use explain::{Explanation, RunnerUp};

@@ -11,7 +11,7 @@ use crate::tag::{Tag, TagSet};
 use crate::transition::TransitionMode;
 
 /// How query and support are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Context {
     /// The query beside each support sentence in turn: the paper's pair-wise embedding.

@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use crate::adapted::Adapted;
+use crate::adapted::{Adapted, Reading};
+use crate::batch;
 use crate::domain::SupportSet;
 use crate::embedder::{self, Sequence, name_words};
 use crate::emission::ScorerKind;
@@ -56,11 +57,20 @@ impl Tagger {
     /// [`Error::NothingBegins`] if legal BIO leaves no way to tag a word, [`Error::TooLong`] if a support
     /// sentence does not fit the encoder.
     pub fn adapt(&self, support: &SupportSet) -> Result<Adapted> {
+        batch::adapt_all(&[(self, support)])?.swap_remove(0)
+    }
+
+    /// Adds what must be read of a support set to `sequences`.
+    pub(crate) fn prepare<'a>(
+        &self,
+        support: &'a SupportSet,
+        sequences: &mut Vec<Sequence>,
+    ) -> Result<Reading<'a>> {
         let tags = self.settings.tag_set(support);
         if !self.can_begin(support, &tags) {
             return Err(Error::NothingBegins);
         }
-        Adapted::new(self.clone(), support, tags)
+        Reading::new(self.clone(), support, tags, sequences)
     }
 
     /// Whether a support set leaves a legal tag for a first word.
@@ -70,6 +80,11 @@ impl Tagger {
         let has_outside = support.sentences().iter().any(|s| s.tags().any(|tag| *tag == Tag::O));
         let begins = tags.tags().iter().any(|tag| tag.class() == TagClass::B);
         !constrained || begins || has_outside || self.uses_label_names()
+    }
+
+    /// Whether both run on the very same encoder.
+    pub(crate) fn shares_encoder(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.engine, &other.engine)
     }
 
     /// The same model with other settings, such as another context or constrained decoding.

@@ -3,9 +3,7 @@
 use std::fmt::Write;
 use std::str::FromStr;
 
-use fewtag::words::Offsets;
-use fewtag::{Sentence, Tag, Tagged, TaggedSpan, Token, data, tag};
-use serde_json::{Value, json};
+use fewtag::{Sentence, Tagged, data};
 
 const BOLD: &str = "\u{1b}[1;36m";
 const YELLOW: &str = "\u{1b}[33m";
@@ -85,35 +83,4 @@ pub(crate) fn marked(sentence: &Sentence, tagged: &Tagged, colour: bool) -> Stri
     }
     line.push_str(&shown(&text[done..]));
     line
-}
-
-/// `{"text", "spans": [{"start", "end", "label", "text", "probability"}]}`, offsets in Unicode scalar values.
-pub(crate) fn json(sentence: &Sentence, tagged: &Tagged) -> Value {
-    let (text, words) = sentence.text();
-    let offsets = Offsets::new(&text);
-    let span = |found: &TaggedSpan| {
-        let bytes = words[found.span.start].start..words[found.span.end - 1].end;
-        let chars = offsets.chars(&bytes);
-        json!({
-            "start": chars.start,
-            "end": chars.end,
-            "label": found.span.slot.as_str(),
-            "text": &text[bytes],
-            "probability": (f64::from(found.probability) * 1e4).round() / 1e4,
-        })
-    };
-    let spans: Vec<Value> = tagged.spans.iter().map(span).collect();
-    json!({"text": text, "spans": spans})
-}
-
-/// The sentence with the tags of its spans, for the data formats.
-pub(crate) fn labelled(sentence: &Sentence, tagged: &Tagged) -> fewtag::Result<Sentence> {
-    let spans: Vec<tag::Span> = tagged.spans.iter().map(|found| found.span.clone()).collect();
-    let tags: Vec<Tag> = tag::bio_tags(&spans, sentence.n_words());
-    let (text, words) = sentence.text();
-    if sentence.has_text() {
-        return Sentence::from_text(text.into_owned(), words.into_owned(), tags);
-    }
-    let tokens = sentence.words().zip(tags);
-    Sentence::new(tokens.map(|(word, tag)| Token { word: word.to_owned(), tag }).collect())
 }

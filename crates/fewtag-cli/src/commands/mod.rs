@@ -12,6 +12,7 @@ mod model;
 mod reproduce;
 mod sample;
 mod score;
+mod serve;
 mod support;
 mod tag;
 mod tagger;
@@ -32,6 +33,7 @@ pub(crate) enum Command {
     Reproduce(reproduce::Args),
     Sample(sample::Args),
     Score(score::Args),
+    Serve(serve::Args),
     Support(support::Args),
     Tag(tag::Args),
     Train(train::Args),
@@ -49,6 +51,7 @@ pub(crate) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<()>
         Command::Reproduce(args) => reproduce::run(args, out),
         Command::Sample(args) => sample::run(args, out),
         Command::Score(args) => score::run(args, out),
+        Command::Serve(args) => serve::run(args, out),
         Command::Support(args) => support::run(args, out),
         Command::Tag(args) => tag::run(args, out),
         Command::Train(args) => train::run(args, out),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use fewtag::{Context, ModelSettings, Tagger, model};
+use fewtag::{Context, ModelSettings, Tagger};
 
 use super::hub;
 use crate::default_model;
@@ -29,18 +29,23 @@ enum ContextArg {
 impl TaggerArgs {
     /// Loads it.
     pub(crate) fn load(&self) -> anyhow::Result<Tagger> {
-        let tagger = match &self.model {
-            Some(name) => find(name)
-                .and_then(|dir| Ok(model::load(&dir)?))
-                .with_context(|| format!("cannot use the model `{name}`"))?,
-            None => default_model::load()?,
-        };
+        let tagger = load(self.model.as_deref())?;
         let context = match self.context {
             None => return Ok(tagger),
             Some(ContextArg::Paired) => Context::Paired,
             Some(ContextArg::Separate) => Context::Separate,
         };
         Ok(tagger.with_settings(ModelSettings { context, ..tagger.settings().clone() })?)
+    }
+}
+
+/// The model of this directory or name, or the one that is built in.
+pub(crate) fn load(model: Option<&str>) -> anyhow::Result<Tagger> {
+    match model {
+        Some(name) => find(name)
+            .and_then(|dir| Ok(fewtag::model::load(&dir)?))
+            .with_context(|| format!("cannot use the model `{name}`")),
+        None => Ok(default_model::load()?),
     }
 }
 

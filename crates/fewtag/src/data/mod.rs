@@ -35,6 +35,7 @@ mod write;
 mod yaml;
 
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -239,6 +240,32 @@ pub fn parse(path: &Path, bytes: &[u8], options: &ReadOptions) -> Result<Corpus>
     let mut collector = Collector::new(path, options);
     format.codec().read(text, &mut collector)?;
     collector.finish(format)
+}
+
+/// Makes a sentence of a text and its labels, each a range of Unicode scalar values and a slot, with the checks of
+/// every reader; notes say what was repaired, if `options` ask for it.
+///
+/// # Errors
+///
+/// [`crate::Error::Data`] if a label does not fit the text.
+pub fn label_text(
+    text: &str,
+    labels: impl IntoIterator<Item = (Range<usize>, String)>,
+    options: &ReadOptions,
+) -> Result<(Sentence, Vec<Note>)> {
+    let mut collector = Collector::new(Path::new("text"), options);
+    let label = |(chars, slot): (Range<usize>, String)| text::Label { chars, slot: slot.into() };
+    let labels = labels.into_iter().map(label).collect();
+    collector.add_text(None, text.into(), labels, || At::File)?;
+    let Corpus { mut domains, notes, .. } = collector.finish(Format::Spacy)?;
+    Ok((domains.swap_remove(0).sentences.swap_remove(0), notes))
+}
+
+/// The labels of a sentence in its text, as [`label_text`] takes them.
+#[must_use]
+pub fn labels(sentence: &Sentence) -> Vec<(Range<usize>, String)> {
+    let (_, marks) = text::marked(sentence);
+    marks.into_iter().map(|mark| (mark.chars, mark.slot.to_string())).collect()
 }
 
 /// Reads the domains of a file.

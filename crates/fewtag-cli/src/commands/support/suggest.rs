@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
         OutputFormat::Data(format) => {
             let mut writer = Writer::new(format, out);
             for Suggestion { sentence, tagged, .. } in &chosen {
-                writer.sentence(&answers::labelled(sentence, tagged)?)?;
+                writer.sentence(&fewtag::answer::labelled(sentence, tagged)?)?;
             }
             writer.finish()?;
         }
@@ -87,7 +87,7 @@ fn why(Suggestion { sentence, reason, .. }: &Suggestion) -> String {
 }
 
 fn json(Suggestion { number, sentence, tagged, reason }: &Suggestion) -> Value {
-    let mut value = answers::json(sentence, tagged);
+    let mut value = serde_json::json!(fewtag::Answer::new(sentence, tagged));
     value["number"] = (*number).into();
     value["reason"] = serde_json::json!(reason);
     value

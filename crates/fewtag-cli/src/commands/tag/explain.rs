@@ -1,10 +1,9 @@
-//! `--explain`: for each span, who spoke for it, as text and as JSON.
+//! `--explain`: for each span, who spoke for it, as text.
 
 use std::fmt::Write;
 
 use fewtag::emission::{Contribution, Source};
 use fewtag::{Explanation, SupportSet};
-use serde_json::{Value, json};
 
 use super::output::Answer;
 
@@ -59,30 +58,4 @@ fn named(voice: &Contribution, support: &SupportSet) -> String {
             format!("{} in \"{}\"", sentence.tokens()[at.word].word, sentence.text().0)
         }
     }
-}
-
-/// The same for programs, one value per span.
-pub(super) fn json(answer: Answer, support: &SupportSet) -> Vec<Value> {
-    let voice = |voice: &Contribution| match voice.source {
-        Source::LabelName => json!({"label_name": true, "score": voice.score}),
-        Source::Word(at) => json!({
-            "sentence": at.sentence,
-            "word": at.word,
-            "text": support.sentences()[at.sentence].tokens()[at.word].word,
-            "score": voice.score,
-        }),
-    };
-    let explain = |why: &Explanation| {
-        let runner_up = why.runner_up.as_ref().map(|second| {
-            json!({"label": second.slot.as_ref().map(fewtag::Slot::as_str), "margin": second.margin})
-        });
-        json!({
-            "score": why.total(),
-            "examples": why.emission(),
-            "transitions": why.transitions,
-            "voices": why.voices.iter().map(voice).collect::<Vec<_>>(),
-            "runner_up": runner_up,
-        })
-    };
-    answer.scored.explain(answer.tagged).iter().map(explain).collect()
 }

@@ -16,6 +16,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use fewtag::answer::Thresholds;
 use fewtag::data::{self, ReadOptions, Writer};
 use fewtag::{Adapted, Scored, Sentence, SupportSet};
 
@@ -24,7 +25,7 @@ use super::input::{How, Input, Item};
 use super::tagger::TaggerArgs;
 use html::Page;
 use output::{Answer, Output};
-use threshold::{Threshold, Thresholds};
+use threshold::{Threshold, thresholds};
 
 /// Tag text with the slots of a few labelled examples, without training
 ///
@@ -84,7 +85,7 @@ const BATCH: usize = 64;
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     let support = read_support(args)?;
     let adapted = args.tagger.load()?.adapt(&support).context("cannot learn from the examples")?;
-    let thresholds = Thresholds::new(&args.threshold, support.tag_set())?;
+    let thresholds = thresholds(&args.threshold, support.tag_set())?;
     let mut output = open_output(args, &support, out);
     let standard_input = [PathBuf::from("-")];
     let nothing_given = args.text.is_empty() && args.input.is_empty();

@@ -4,7 +4,6 @@ use std::io::Write;
 
 use fewtag::data::Writer;
 use fewtag::{Scored, Sentence, SupportSet, Tagged};
-use serde_json::Value;
 
 use super::explain;
 use super::html::Page;
@@ -40,11 +39,15 @@ impl<W: Write> Output<'_, W> {
             Self::Json { out, n_written, explain } => {
                 let start = if *n_written == 0 { "[\n" } else { ",\n" };
                 *n_written += 1;
-                write!(out, "{start}{}", as_json(answer, *explain))?;
+                out.write_all(start.as_bytes())?;
+                serde_json::to_writer(out, &json(answer, *explain))?;
             }
-            Self::Jsonl { out, explain } => writeln!(out, "{}", as_json(answer, *explain))?,
+            Self::Jsonl { out, explain } => {
+                serde_json::to_writer(&mut **out, &json(answer, *explain))?;
+                writeln!(out)?;
+            }
             Self::Data(writer) => {
-                writer.sentence(&answers::labelled(answer.sentence, answer.tagged)?)?;
+                writer.sentence(&fewtag::answer::labelled(answer.sentence, answer.tagged)?)?;
             }
             Self::Html { page, .. } => page.add(answer),
         }
@@ -77,12 +80,12 @@ impl<W: Write> Output<'_, W> {
     }
 }
 
-fn as_json(answer: Answer, explain: Option<&SupportSet>) -> Value {
-    let mut value = answers::json(answer.sentence, answer.tagged);
-    if let (Some(support), Some(spans)) = (explain, value["spans"].as_array_mut()) {
-        for (span, why) in spans.iter_mut().zip(explain::json(answer, support)) {
-            span["explanation"] = why;
-        }
+fn json(
+    Answer { sentence, tagged, scored }: Answer,
+    explain: Option<&SupportSet>,
+) -> fewtag::Answer {
+    match explain {
+        None => fewtag::Answer::new(sentence, tagged),
+        Some(support) => fewtag::Answer::explained(sentence, tagged, scored, support),
     }
-    value
 }

@@ -1,0 +1,163 @@
+//! Requests as handlers want them, with refusals in our shape.
+
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, header};
+use serde::de::DeserializeOwned;
+
+use crate::App;
+use crate::config::Limits;
+use crate::error::{ApiError, ApiResult, Code};
+use crate::request::check_name;
+use crate::store::Expected;
+
+/// A JSON body.
+pub struct Json<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> ApiResult<Self> {
+        let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim();
+        if !kind.eq_ignore_ascii_case("application/json") {
+            let message = "send JSON, with `Content-Type: application/json`";
+            return Err(ApiError::new(Code::UnsupportedMediaType, message));
+        }
+        parse(&read(request.into_body(), &app.config.limits).await?).map(Self)
+    }
+}
+
+/// A body of any kind.
+pub struct Raw(pub Bytes);
+
+impl FromRequest<App> for Raw {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> ApiResult<Self> {
+        read(request.into_body(), &app.config.limits).await.map(Self)
+    }
+}
+
+async fn read(body: Body, limits: &Limits) -> ApiResult<Bytes> {
+    let read = tokio::time::timeout(limits.patience, axum::body::to_bytes(body, limits.body));
+    match read.await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) => {
+            let too_large = std::error::Error::source(&error)
+                .is_some_and(|cause| cause.to_string().contains("limit"));
+            Err(if too_large {
+                let message = format!("the body has more than {} bytes", limits.body);
+                ApiError::new(Code::BodyTooLarge, message)
+            } else {
+                ApiError::new(Code::InvalidJson, "the body broke off")
+            })
+        }
+        Err(_) => {
+            let message = format!("the body took longer than {} s", limits.patience.as_secs());
+            Err(ApiError::new(Code::RequestTimeout, message))
+        }
+    }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let parsed = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let path = error.path().to_string();
+        refused(error.inner()).at(path)
+    })?;
+    json.end().map_err(|error| refused(&error))?;
+    Ok(parsed)
+}
+
+fn refused(error: &serde_json::Error) -> ApiError {
+    let code = match error.classify() {
+        serde_json::error::Category::Data => Code::InvalidRequest,
+        _ => Code::InvalidJson,
+    };
+    ApiError::new(code, error.to_string())
+}
+
+/// The `{name}` of a path: a name that a domain may have.
+pub struct Name(pub String);
+
+/// The `{name}` and `{id}` of a path.
+pub struct NameAndId(pub String, pub i64);
+
+impl FromRequestParts<App> for Name {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> ApiResult<Self> {
+        let path = Path::<String>::from_request_parts(parts, app).await;
+        let Path(name) = path.map_err(|error| ApiError::new(Code::NotFound, error.body_text()))?;
+        check_name(&name)?;
+        Ok(Self(name))
+    }
+}
+
+impl FromRequestParts<App> for NameAndId {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> ApiResult<Self> {
+        let path = Path::<(String, String)>::from_request_parts(parts, app).await;
+        let Path((name, id)) =
+            path.map_err(|error| ApiError::new(Code::NotFound, error.body_text()))?;
+        check_name(&name)?;
+        let number = id.parse().map_err(|_| no_example(&id))?;
+        Ok(Self(name, number))
+    }
+}
+
+pub(super) fn no_example(id: &str) -> ApiError {
+    ApiError::new(Code::ExampleNotFound, format!("the domain has no example `{id}`"))
+}
+
+/// The part of an address after `?`.
+pub struct Parameters<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequestParts<App> for Parameters<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> ApiResult<Self> {
+        let query = Query::<T>::from_request_parts(parts, app).await;
+        let refused =
+            |error: QueryRejection| ApiError::new(Code::InvalidRequest, error.body_text());
+        query.map(|Query(parameters)| Self(parameters)).map_err(refused)
+    }
+}
+
+/// The version that a change is meant for, if the client says so.
+pub struct IfMatch(pub Option<Expected>);
+
+impl IfMatch {
+    /// Without a word about it, any version.
+    pub fn or_any(self) -> Expected {
+        self.0.unwrap_or(Expected::Any)
+    }
+}
+
+impl FromRequestParts<App> for IfMatch {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> ApiResult<Self> {
+        Ok(Self(expected(&parts.headers)))
+    }
+}
+
+/// `"7"`, `"7", "8"` or `*`; what is no version of ours matches none.
+fn expected(headers: &HeaderMap) -> Option<Expected> {
+    let text = headers.get(header::IF_MATCH)?.to_str().unwrap_or_default();
+    if text.trim() == "*" {
+        return Some(Expected::Any);
+    }
+    let version = |tag: &str| tag.trim().strip_prefix('"')?.strip_suffix('"')?.parse().ok();
+    Some(Expected::OneOf(text.split(',').filter_map(version).collect()))
+}
+
+/// A version as an `ETag`.
+pub(super) fn etag(version: i64) -> [(header::HeaderName, HeaderValue); 1] {
+    let tag = format!("\"{version}\"").parse().expect("digits in quotes make a header");
+    [(header::ETAG, tag)]
+}

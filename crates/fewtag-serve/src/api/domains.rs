@@ -1,0 +1,276 @@
+//! Domains: named examples that are kept, edited and tagged with.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::body::{IfMatch, Json, Name, NameAndId, etag, no_example};
+use crate::App;
+use crate::error::{ApiError, ApiResult, Code, ErrorBody};
+use crate::request::{NewExample, check_name, check_support, draft, sentences};
+use crate::store::{Changed, Domain, DomainInfo, Draft};
+
+/// A domain to be made.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewDomain {
+    /// 1 to 100 ASCII letters, digits, `.`, `_` or `-`; begins with a letter or digit.
+    #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    pub name: String,
+    /// Its first examples.
+    #[serde(default)]
+    pub examples: Vec<NewExample>,
+}
+
+/// Examples of a domain.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Examples {
+    /// Labelled texts.
+    pub examples: Vec<NewExample>,
+}
+
+/// All domains.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Domains {
+    /// By name.
+    pub domains: Vec<DomainInfo>,
+}
+
+/// What a change made of a domain.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Change {
+    /// The domain.
+    pub name: String,
+    /// Its new version; also the `ETag`.
+    pub version: i64,
+    /// The ids of the examples that were added or replaced.
+    pub ids: Vec<String>,
+    /// What was repaired or left out on import.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// List the domains
+#[utoipa::path(
+    get, path = "/v1/domains", tag = "domains", operation_id = "list_domains",
+    responses(
+        (status = 200, body = Domains),
+        (status = "4XX", description = "Refused", body = ErrorBody),
+        (status = "5XX", description = "Failed", body = ErrorBody),
+    )
+)]
+pub async fn list(State(app): State<App>) -> ApiResult<axum::Json<Domains>> {
+    Ok(axum::Json(Domains { domains: app.store.list().await? }))
+}
+
+/// Make a domain
+#[utoipa::path(
+    post, path = "/v1/domains", tag = "domains", operation_id = "create_domain",
+    request_body = NewDomain,
+    responses(
+        (status = 201, body = Change, headers(("ETag" = String))),
+        (status = "4XX", description = "Refused", body = ErrorBody),
+        (status = "5XX", description = "Failed", body = ErrorBody),
+    )
+)]
+pub async fn create(
+    State(app): State<App>,
+    Json(NewDomain { name, examples }): Json<NewDomain>,
+) -> ApiResult<Response> {
+    check_name(&name)?;
+    let sentences = sentences(&examples, &app.config.limits, "examples")?;
+    let drafts = sentences.iter().map(|sentence| draft(sentence, None)).collect();
+    let changed = app.store.create(&name, drafts).await?;
+    Ok((StatusCode::CREATED, answer(name, changed, |ids| ids.clone())).into_response())
+}
+
+/// Read a domain
+#[utoipa::path(
+    get, path = "/v1/domains/{name}", tag = "domains", operation_id = "read_domain",
+    params(("name" = String, Path, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")),
+    responses(
+        (status = 200, body = Domain, headers(("ETag" = String))),
+        (status = "4XX", description = "Refused", body = ErrorBody),
+        (status = "5XX", description = "Failed", body = ErrorBody),
+    )
+)]
+pub async fn read(State(app): State<App>, Name(name): Name) -> ApiResult<Response> {
+    let domain = app.store.read(&name).await?;
+    Ok((etag(domain.version), axum::Json(domain)).into_response())
+}
+
+/// Replace all examples of a domain
+///
+/// `If-Match` must name the version that is replaced, or be `*`. Examples that name the id of an example which the domain
+/// has or had keep it.
+#[utoipa::path(
+    put, path = "/v1/domains/{name}", tag = "domains", operation_id = "replace_domain",
+    params(
+        ("name" = String, Path, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"),
+        ("If-Match" = Option<String>, Header),
+    ),
+    request_body = Examples,
+    responses(
+        (status = 200, body = Change, headers(("ETag" = String))),
+        (status = "4XX", description = "Refused", body = ErrorBody),
+        (status = "5XX", description = "Failed", body = ErrorBody),
+    )
+)]
+pub async fn replace(
+    State(app): State<App>,
+    Name(name): Name,
+    IfMatch(expected): IfMatch,
+    Json(Examples { examples }): Json<Examples>,
+) -> ApiResult<Response> {
+    let Some(expected) = expected else {
+        let message = "say which version you replace: `If-Match: \"7\"`, or `*` for any";
+        return Err(ApiError::new(Code::VersionRequired, message).at("If-Match"));
+    };
+    let sentences = sentences(&examples, &app.config.limits, "examples")?;
+    let ids: Vec<Option<i64>> =
+        examples.iter().map(|example| example.id.as_ref()?.parse().ok()).collect();
+    let changed = app.store.change(&name, expected, |all, next_id| {
+        let mut seen = std::collections::HashSet::new();
+        let mut is_ours = |id: &i64| (1..next_id).contains(id) && seen.insert(*id);
+        let ids = ids.into_iter().map(|id| id.filter(&mut is_ours));
+        *all = sentences.iter().zip(ids).map(|(sentence, id)| draft(sentence, id)).collect();
+        Ok(())
+    });
+    let changed = changed.await?;
+    Ok(answer(name, changed, |ids| ids.clone()))
+}
+
+/// Delete a domain
+#[utoipa::path(
+    delete, path = "/v1/domains/{name}", tag = "domains", operation_id = "delete_domain",
+    params(
+        ("name" = String, Path, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"),
+        ("If-Match" = Option<String>, Header),
+    ),
+    responses(
+        (status = 204, description = "It is gone"),
+        (status = "4XX", description = "Refused", body = ErrorBody),
+        (status = "5XX", description = "Failed", body = ErrorBody),
+    )
+)]
+pub async fn delete(
+    State(app): State<App>,
+    Name(name): Name,
+    if_match: IfMatch,
+) -> ApiResult<StatusCode> {
+    app.store.delete(&name, if_match.or_any()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Add examples
+#[utoipa::path(
+    post, path = "/v1/domains/{name}/examples", tag = "domains", operation_id = "add_examples",
+    params(
+        ("name" = String, Path, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"),
+        ("If-Match" = Option<String>, Header),
+    ),
+    request_body = Examples,
+    responses(
+        (status = 200, body = Change, headers(("ETag" = String))),
+        (status = "4XX", description = "Refused", body = ErrorBody),
+        (status = "5XX", description = "Failed", body = ErrorBody),
+    )
+)]
+pub async fn add_examples(
+    State(app): State<App>,
+    Name(name): Name,
+    if_match: IfMatch,
+    Json(Examples { examples }): Json<Examples>,
+) -> ApiResult<Response> {
+    let limits = app.config.limits;
+    let sentences = sentences(&examples, &limits, "examples")?;
+    let changed = app.store.change(&name, if_match.or_any(), |all, _| {
+        all.extend(sentences.iter().map(|sentence| draft(sentence, None)));
+        check_support(all.len(), &limits, "examples")
+    });
+    let (n, changed) = (examples.len(), changed.await?);
+    Ok(answer(name, changed, |ids| ids.split_off(ids.len() - n)))
+}
+
+/// Replace an example
+#[utoipa::path(
+    put, path = "/v1/domains/{name}/examples/{id}", tag = "domains", operation_id = "replace_example",
+    params(
+        ("name" = String, Path, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"),
+        ("id" = String, Path),
+        ("If-Match" = Option<String>, Header),
+    ),
+    request_body = NewExample,
+    responses(
+        (status = 200, body = Change, headers(("ETag" = String))),
+        (status = "4XX", description = "Refused", body = ErrorBody),
+        (status = "5XX", description = "Failed", body = ErrorBody),
+    )
+)]
+pub async fn replace_example(
+    State(app): State<App>,
+    NameAndId(name, id): NameAndId,
+    if_match: IfMatch,
+    Json(example): Json<NewExample>,
+) -> ApiResult<Response> {
+    let sentences = sentences(&[example], &app.config.limits, "example")?;
+    let changed = app.store.change(&name, if_match.or_any(), |all, _| {
+        let old = find(all, id)?;
+        let source = std::mem::take(&mut old.source);
+        *old = Draft { source, ..draft(&sentences[0], Some(id)) };
+        Ok(())
+    });
+    let changed = changed.await?;
+    Ok(answer(name, changed, |_| vec![id]))
+}
+
+/// Delete an example
+#[utoipa::path(
+    delete, path = "/v1/domains/{name}/examples/{id}", tag = "domains", operation_id = "delete_example",
+    params(
+        ("name" = String, Path, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"),
+        ("id" = String, Path),
+        ("If-Match" = Option<String>, Header),
+    ),
+    responses(
+        (status = 200, body = Change, headers(("ETag" = String))),
+        (status = "4XX", description = "Refused", body = ErrorBody),
+        (status = "5XX", description = "Failed", body = ErrorBody),
+    )
+)]
+pub async fn delete_example(
+    State(app): State<App>,
+    NameAndId(name, id): NameAndId,
+    if_match: IfMatch,
+) -> ApiResult<Response> {
+    let changed = app.store.change(&name, if_match.or_any(), |all, _| {
+        find(all, id)?;
+        all.retain(|draft| draft.id != Some(id));
+        Ok(())
+    });
+    let changed = changed.await?;
+    Ok(answer(name, changed, |_| Vec::new()))
+}
+
+fn find(all: &mut [Draft], id: i64) -> ApiResult<&mut Draft> {
+    let found = all.iter_mut().find(|draft| draft.id == Some(id));
+    found.ok_or_else(|| no_example(&id.to_string()))
+}
+
+/// The answer to a change; `touched` picks the ids to name out of all.
+fn answer<T>(
+    name: String,
+    changed: Changed<T>,
+    touched: impl FnOnce(&mut Vec<i64>) -> Vec<i64>,
+) -> Response {
+    let Changed { version, mut ids, .. } = changed;
+    let ids = touched(&mut ids).iter().map(ToString::to_string).collect();
+    change(Change { name, version, ids, notes: Vec::new() })
+}
+
+pub(super) fn change(change: Change) -> Response {
+    (etag(change.version), axum::Json(change)).into_response()
+}

@@ -1,0 +1,333 @@
+//! Label Studio's ML backend: it asks for predictions and tells every annotation, which becomes an example at once.
+//!
+//! The examples of a project live in the domain `label-studio-ID`. An annotation keeps its example: changed, it
+//! changes it, deleted, it deletes it.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use fewtag::Answer;
+use futures_util::TryStreamExt;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::body::Json;
+use super::tag::{blocking, learner, replies};
+use crate::App;
+use crate::error::{ApiError, ApiResult, Code, ErrorBody};
+use crate::request::{
+    NewExample, check_batch, check_name, check_support, draft, prepare, sentences,
+};
+use crate::store::{Draft, Expected, LabelledSpan};
+
+/// Tasks to predict.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Predict {
+    /// What Label Studio shows: `{"id": 1, "data": {"text": "…"}}`.
+    pub tasks: Vec<Task>,
+    /// The project, as `ID` or `ID.TIME`.
+    #[serde(default)]
+    pub project: Option<String>,
+    /// The project's labelling configuration, in XML.
+    #[serde(default)]
+    pub label_config: Option<String>,
+}
+
+/// A task.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Task {
+    /// What is labelled.
+    #[schema(value_type = Object)]
+    pub data: serde_json::Map<String, Value>,
+}
+
+/// The predictions of the tasks, in their order.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Predictions {
+    /// One for each task.
+    pub results: Vec<Prediction>,
+    /// The domain and its version.
+    pub model_version: String,
+}
+
+/// The prediction of a task.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Prediction {
+    /// Regions as Label Studio draws them.
+    #[schema(value_type = Vec<Object>)]
+    pub result: Vec<Value>,
+    /// The lowest probability of a span; 1 without spans.
+    pub score: f64,
+    /// The domain and its version.
+    pub model_version: String,
+}
+
+/// What Label Studio says when a project is connected.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Setup {
+    /// The project, as `ID` or `ID.TIME`.
+    #[serde(default)]
+    pub project: Option<String>,
+}
+
+/// What the backend answers to it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ModelVersion {
+    /// The domain and its version.
+    pub model_version: String,
+}
+
+/// Something that happened in Label Studio.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Event {
+    /// `ANNOTATION_CREATED`, `ANNOTATION_UPDATED`, `ANNOTATIONS_DELETED`; others change nothing.
+    pub action: String,
+    /// The project.
+    #[serde(default)]
+    pub project: Option<Id>,
+    /// The task that was annotated.
+    #[serde(default)]
+    pub task: Option<Task>,
+    /// The annotation.
+    #[serde(default)]
+    pub annotation: Option<Annotation>,
+    /// The annotations that were deleted.
+    #[serde(default)]
+    pub annotations: Vec<Id>,
+}
+
+/// Something with a number.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Id {
+    /// The number.
+    pub id: u64,
+}
+
+/// An annotation.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Annotation {
+    /// Its number.
+    pub id: u64,
+    /// Its regions.
+    #[schema(value_type = Vec<Object>)]
+    pub result: Vec<Region>,
+    /// Whether the annotator skipped the task.
+    #[serde(default)]
+    pub was_cancelled: bool,
+}
+
+/// A region; those without labels are passed over.
+#[derive(Debug, Deserialize)]
+pub struct Region {
+    #[serde(default)]
+    value: Marked,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Marked {
+    start: Option<usize>,
+    end: Option<usize>,
+    #[serde(default)]
+    labels: Vec<String>,
+}
+
+/// Predict tasks of Label Studio
+#[utoipa::path(
+    post, path = "/predict", tag = "label studio", operation_id = "predict",
+    request_body = Predict,
+    responses(
+        (status = 200, body = Predictions),
+        (status = "4XX", description = "Refused", body = ErrorBody),
+        (status = "5XX", description = "Failed", body = ErrorBody),
+    )
+)]
+pub async fn predict(
+    State(app): State<App>,
+    Json(request): Json<Predict>,
+) -> ApiResult<axum::Json<Predictions>> {
+    let name = domain_of(request.project.as_deref())?;
+    let config = LabelConfig::read(request.label_config.as_deref().unwrap_or_default());
+    let limits = app.config.limits;
+    check_batch(request.tasks.len(), &limits)?;
+    let texts =
+        request.tasks.iter().map(|task| text(task, &config.key)).collect::<ApiResult<Vec<_>>>()?;
+    let (version, answers) = match learner(&app, &name, app.tagger.settings().context).await {
+        Ok((version, learner)) => {
+            let prepared =
+                blocking(move || prepare(&learner, texts, &Arc::default(), (&limits, "tasks")));
+            let replies = replies(&app, prepared.await?)?.map_ok(|reply| reply.answer);
+            (version, replies.try_collect::<Vec<_>>().await?)
+        }
+        // Before the first annotation there is nothing to say, and nothing wrong.
+        Err(ApiError { code: Code::DomainNotFound | Code::NothingToLearn, .. }) => {
+            (0, texts.into_iter().map(|text| Answer { text, spans: Vec::new() }).collect())
+        }
+        Err(error) => return Err(error),
+    };
+    let model_version = format!("{name}@{version}");
+    let results = answers.iter().map(|answer| config.prediction(answer, &model_version)).collect();
+    Ok(axum::Json(Predictions { results, model_version }))
+}
+
+/// Connect a project of Label Studio
+#[utoipa::path(
+    post, path = "/setup", tag = "label studio", operation_id = "setup",
+    request_body = Setup,
+    responses(
+        (status = 200, body = ModelVersion),
+        (status = "4XX", description = "Refused", body = ErrorBody),
+        (status = "5XX", description = "Failed", body = ErrorBody),
+    )
+)]
+pub async fn setup(
+    State(app): State<App>,
+    Json(request): Json<Setup>,
+) -> ApiResult<axum::Json<ModelVersion>> {
+    let name = domain_of(request.project.as_deref())?;
+    let version = match app.store.version(&name).await {
+        Err(ApiError { code: Code::DomainNotFound, .. }) => 0,
+        version => version?,
+    };
+    Ok(axum::Json(ModelVersion { model_version: format!("{name}@{version}") }))
+}
+
+/// Learn from what happened in Label Studio
+#[utoipa::path(
+    post, path = "/webhook", tag = "label studio", operation_id = "webhook",
+    request_body = Event,
+    responses(
+        (status = 200, body = ModelVersion),
+        (status = "4XX", description = "Refused", body = ErrorBody),
+        (status = "5XX", description = "Failed", body = ErrorBody),
+    )
+)]
+pub async fn webhook(
+    State(app): State<App>,
+    Json(event): Json<Event>,
+) -> ApiResult<axum::Json<ModelVersion>> {
+    let project = event.project.map(|project| project.id.to_string());
+    let name = domain_of(project.as_deref())?;
+    let version = match (event.action.as_str(), event.annotation, event.task) {
+        ("ANNOTATION_CREATED" | "ANNOTATION_UPDATED", Some(annotation), Some(task)) => {
+            learn(&app, &name, annotation, &task).await?
+        }
+        ("ANNOTATIONS_DELETED", ..) => {
+            let gone: Vec<String> = event.annotations.iter().map(|it| source(it.id)).collect();
+            let changed = app.store.change(&name, Expected::Any, |all, _| {
+                all.retain(|draft| !gone.contains(&draft.source));
+                Ok(())
+            });
+            changed.await?.version
+        }
+        _ => 0,
+    };
+    Ok(axum::Json(ModelVersion { model_version: format!("{name}@{version}") }))
+}
+
+/// Makes an annotation an example, in the place of what it was before.
+async fn learn(app: &App, name: &str, annotation: Annotation, task: &Task) -> ApiResult<i64> {
+    let limits = app.config.limits;
+    let spans = annotation.result.into_iter().filter_map(|region| {
+        let Marked { start, end, mut labels } = region.value;
+        let label = (!labels.is_empty()).then(|| labels.swap_remove(0))?;
+        Some(LabelledSpan { start: start?, end: end?, label })
+    });
+    let example = NewExample { id: None, text: text(task, "text")?, spans: spans.collect() };
+    let sentences = sentences(&[example], &limits, "annotation")?;
+    let source = source(annotation.id);
+    match app.store.create(name, Vec::new()).await {
+        Ok(_) | Err(ApiError { code: Code::DomainExists, .. }) => {}
+        Err(error) => return Err(error),
+    }
+    let changed = app.store.change(name, Expected::Any, |all, _| {
+        let before = all.iter().position(|draft| draft.source == source);
+        let id = before.and_then(|at| all.remove(at).id);
+        if !annotation.was_cancelled {
+            all.push(Draft { source, ..draft(&sentences[0], id) });
+        }
+        check_support(all.len(), &limits, "annotation")
+    });
+    Ok(changed.await?.version)
+}
+
+fn source(annotation: u64) -> String {
+    format!("label-studio:{annotation}")
+}
+
+fn domain_of(project: Option<&str>) -> ApiResult<String> {
+    let id = project.and_then(|project| project.split('.').next()).unwrap_or("0");
+    let name = format!("label-studio-{id}");
+    check_name(&name)?;
+    Ok(name)
+}
+
+/// The text of a task: at the key that the configuration names, or at `text`, or the only string there is.
+fn text(task: &Task, key: &str) -> ApiResult<String> {
+    let strings: Vec<&str> = task.data.values().filter_map(Value::as_str).collect();
+    let named = [key, "text"].iter().find_map(|key| task.data.get(*key)?.as_str());
+    let only = (strings.len() == 1).then(|| strings[0]);
+    named.or(only).map(str::to_owned).ok_or_else(|| {
+        ApiError::new(Code::InvalidRequest, "the task has no `text`").at("tasks.data")
+    })
+}
+
+/// What of a labelling configuration is needed to draw regions.
+#[derive(Debug, PartialEq, Eq)]
+struct LabelConfig {
+    from_name: String,
+    to_name: String,
+    /// Where in a task's data the text stands.
+    key: String,
+}
+
+impl LabelConfig {
+    /// Reads `<Labels name="label" toName="text">` and `<Text name="text" value="$text"/>`.
+    fn read(xml: &str) -> Self {
+        let attribute = |tag: &str, name: &str| {
+            let inside = xml.split_once(&format!("<{tag} "))?.1.split('>').next()?;
+            let rest = inside.split_once(&format!("{name}="))?.1;
+            let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+            rest[1..].split(quote).next().map(str::to_owned)
+        };
+        let key = attribute("Text", "value").map(|value| value.trim_start_matches('$').to_owned());
+        Self {
+            from_name: attribute("Labels", " name")
+                .or_else(|| attribute("Labels", "name"))
+                .unwrap_or_else(|| "label".to_owned()),
+            to_name: attribute("Labels", "toName").unwrap_or_else(|| "text".to_owned()),
+            key: key.unwrap_or_else(|| "text".to_owned()),
+        }
+    }
+
+    fn prediction(&self, answer: &Answer, model_version: &str) -> Prediction {
+        let region = |(at, span): (usize, &fewtag::answer::AnswerSpan)| {
+            json!({
+                "id": format!("span-{at}"),
+                "from_name": self.from_name,
+                "to_name": self.to_name,
+                "type": "labels",
+                "score": span.probability,
+                "value": {"start": span.start, "end": span.end, "text": span.text, "labels": [span.label]},
+            })
+        };
+        let result = answer.spans.iter().enumerate().map(region).collect();
+        let score = answer.spans.iter().map(|span| span.probability).fold(1.0, f64::min);
+        Prediction { result, score, model_version: model_version.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_in_the_labelling_configuration() {
+        let xml = r#"<View><Labels toName="doc" name='ner'><Label value="x"/></Labels>
+            <Text name="doc" value="$body"/></View>"#;
+        let [from_name, to_name, key] = ["ner", "doc", "body"].map(str::to_owned);
+        assert_eq!(LabelConfig::read(xml), LabelConfig { from_name, to_name, key });
+        let [from_name, to_name, key] = ["label", "text", "text"].map(str::to_owned);
+        assert_eq!(LabelConfig::read(""), LabelConfig { from_name, to_name, key });
+    }
+}

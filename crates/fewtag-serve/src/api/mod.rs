@@ -1,0 +1,169 @@
+//! The routes, and what every request passes through.
+//!
+//! ```text
+//! request id ─▶ log, trace ─▶ metrics, concurrency ─▶ panics ─▶ origin, key ─▶ handler
+//! ```
+
+#![expect(clippy::missing_errors_doc, reason = "what a handler refuses stands in its `responses`")]
+
+mod body;
+pub mod domains;
+pub mod files;
+pub mod label_studio;
+pub mod status;
+pub mod tag;
+
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::cors::CorsLayer;
+use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
+use tower_http::set_header::SetResponseHeaderLayer;
+use tower_http::trace::TraceLayer;
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::{Modify, OpenApi as _};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use utoipa_swagger_ui::SwaggerUi;
+
+use crate::App;
+use crate::error::{ApiError, Code};
+use crate::metrics::Asked;
+use crate::web;
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "fewtag",
+        description = "Few-shot sequence labelling: a handful of labelled sentences in, tagged text out. \
+                       Offsets count Unicode scalar values.",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
+    ),
+    modifiers(&Key),
+    security(("key" = []), ())
+)]
+struct Document;
+
+struct Key;
+
+impl Modify for Key {
+    fn modify(&self, document: &mut OpenApi) {
+        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("key", SecurityScheme::Http(scheme));
+    }
+}
+
+/// The routes that the document describes.
+fn described() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(tag::tag))
+        .routes(routes!(domains::list, domains::create))
+        .routes(routes!(domains::read, domains::replace, domains::delete))
+        .routes(routes!(domains::add_examples))
+        .routes(routes!(domains::replace_example, domains::delete_example))
+        .routes(routes!(files::import))
+        .routes(routes!(files::export))
+        .routes(routes!(tag::tag_domain))
+        .routes(routes!(tag::check_domain))
+        .routes(routes!(label_studio::predict))
+        .routes(routes!(label_studio::setup))
+        .routes(routes!(label_studio::webhook))
+        .routes(routes!(status::health))
+        .routes(routes!(status::ready))
+        .routes(routes!(status::metrics))
+}
+
+/// The `OpenAPI` document, generated from the code.
+#[must_use]
+pub fn openapi() -> OpenApi {
+    described().split_for_parts().1
+}
+
+/// The whole server as a service.
+pub fn router(app: App) -> Router {
+    let (routes, document) = described().split_for_parts();
+    // No badge: it would be fetched from elsewhere.
+    let page = utoipa_swagger_ui::Config::default().validator_url("none");
+    let request_id = HeaderName::from_static("x-request-id");
+    routes
+        .merge(SwaggerUi::new("/docs").url("/openapi.json", document).config(page))
+        .route("/", get(web::index))
+        .route("/assets/{name}", get(web::asset))
+        .fallback(async || ApiError::new(Code::NotFound, "there is nothing at this address"))
+        .method_not_allowed_fallback(async || {
+            ApiError::new(Code::MethodNotAllowed, "this address does not take this method")
+        })
+        .layer(middleware::from_fn_with_state(App::clone(&app), crate::auth::check))
+        .layer(cors(&app.config.origins))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn_with_state(App::clone(&app), count))
+        .layer(PropagateRequestIdLayer::new(request_id.clone()))
+        .layer(TraceLayer::new_for_http().make_span_with(span))
+        .layer(SetRequestIdLayer::new(request_id, MakeRequestUuid))
+        .layer(SetResponseHeaderLayer::overriding(
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ))
+        .with_state(app)
+}
+
+/// Pages of these origins may call; with none, browsers let no other page read an answer.
+fn cors(origins: &[String]) -> CorsLayer {
+    let origins: Vec<HeaderValue> = origins.iter().filter_map(|it| it.parse().ok()).collect();
+    if origins.is_empty() {
+        return CorsLayer::new();
+    }
+    let key = HeaderName::from_static("x-api-key");
+    CorsLayer::new()
+        .allow_origin(origins)
+        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::DELETE])
+        .allow_headers([header::AUTHORIZATION, header::CONTENT_TYPE, header::IF_MATCH, key])
+        .expose_headers([header::ETAG, header::RETRY_AFTER])
+}
+
+fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
+    tracing::error!("a request failed by a fault of ours");
+    ApiError::new(Code::Internal, "the server failed on this request; its log says more")
+        .into_response()
+}
+
+fn span(request: &Request) -> tracing::Span {
+    let id = request.headers().get("x-request-id").and_then(|id| id.to_str().ok());
+    let (method, path) = (request.method(), request.uri().path());
+    tracing::info_span!("request", id, %method, path)
+}
+
+/// Counts requests and their times, and refuses those beyond the limit.
+async fn count(State(app): State<App>, request: Request, next: Next) -> Response {
+    /// Counts down also when the client goes away.
+    struct InFlight(App);
+    impl Drop for InFlight {
+        fn drop(&mut self) {
+            self.0.metrics.end();
+        }
+    }
+    let start = Instant::now();
+    let route = request.extensions().get::<MatchedPath>();
+    let route = route.map_or("none", MatchedPath::as_str).to_owned();
+    let method = request.method().to_string();
+    let n = app.metrics.begin();
+    let _in_flight = InFlight(App::clone(&app));
+    let response = if usize::try_from(n).is_ok_and(|n| n > app.config.limits.concurrency) {
+        let message = "too many requests are being answered: try again later";
+        ApiError::new(Code::TooManyRequests, message).retry_after(1).into_response()
+    } else {
+        next.run(request).await
+    };
+    let status = response.status().as_u16();
+    app.metrics.answered(&Asked { method, route, status }, start.elapsed());
+    tracing::info!(status, ms = start.elapsed().as_millis() as u64, "answered");
+    response
+}

@@ -1,0 +1,88 @@
+//! Everything the server can be told, with its defaults.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::auth::Keys;
+
+/// How the server runs.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// Where domains are kept.
+    pub database: Database,
+    /// Who may do what; none: everybody everything.
+    pub keys: Keys,
+    /// Whether to go without keys on an address that others can reach.
+    pub open_to_all: bool,
+    /// Pages of these origins may call the server; none but its own by default.
+    pub origins: Vec<String>,
+    /// How much a request may ask for.
+    pub limits: Limits,
+    /// How long requests in flight may take after a stop was asked for.
+    pub drain: Duration,
+}
+
+/// Where domains are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Database {
+    /// A file of SQLite; it is made if it is not there.
+    Sqlite(PathBuf),
+    /// A PostgreSQL database, `postgres://…`.
+    Postgres(String),
+}
+
+/// How much a request may ask for, and how much may wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a request's body.
+    pub body: usize,
+    /// Unicode scalar values of a text or an example.
+    pub text: usize,
+    /// Examples of a domain or a request.
+    pub support: usize,
+    /// Texts of a request, over all its groups.
+    pub batch: usize,
+    /// Requests that are answered at a time.
+    pub concurrency: usize,
+    /// Cost that may wait: word pieces that the encoder has to read.
+    pub queue: usize,
+    /// Cost that the encoder is given at a time.
+    pub batch_cost: usize,
+    /// Bytes of adapted domains that are kept for the next request.
+    pub cache: usize,
+    /// How long a client may take to send a request.
+    pub patience: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body: 4 << 20,
+            text: 100_000,
+            support: 1_000,
+            batch: 10_000,
+            concurrency: 1_024,
+            queue: 32_768,
+            batch_cost: 2_048,
+            cache: 256 << 20,
+            patience: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: ([127, 0, 0, 1], 8080).into(),
+            database: Database::Sqlite("fewtag.sqlite".into()),
+            keys: Keys::default(),
+            open_to_all: false,
+            origins: Vec::new(),
+            limits: Limits::default(),
+            drain: Duration::from_secs(30),
+        }
+    }
+}

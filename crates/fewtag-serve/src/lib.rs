@@ -1,0 +1,109 @@
+//! The HTTP server of fewtag: tag with examples in the request, or with named domains that are kept and edited.
+//!
+//! ```text
+//! HTTP ─ api (axum) ─▶ request (all checks) ─▶ queue (cost, batches) ─▶ fewtag::batch ─▶ answers
+//!                        └─▶ store (SQLite, PostgreSQL): domains with versions ─▶ learner (adapted domains in memory)
+//! ```
+//!
+//! [`serve`] runs until it is told to stop and then finishes what it has begun. The command line gives it a
+//! [`Config`] and a model; nothing here reads the environment.
+
+pub mod api;
+pub mod auth;
+pub mod config;
+pub mod connections;
+pub mod error;
+pub mod learner;
+pub mod logs;
+pub mod metrics;
+pub mod queue;
+pub mod request;
+pub mod store;
+mod web;
+
+use std::sync::Arc;
+
+use fewtag::Tagger;
+use tokio::net::TcpListener;
+
+pub use api::{openapi, router};
+pub use auth::{Keys, Scope};
+pub use config::{Config, Database, Limits};
+
+use learner::Learners;
+use metrics::Metrics;
+use queue::Queue;
+use store::Store;
+
+/// What all requests share.
+pub type App = Arc<Shared>;
+
+/// The parts of a running server.
+pub struct Shared {
+    /// How it runs.
+    pub config: Config,
+    /// The model.
+    pub tagger: Tagger,
+    /// The domains.
+    pub store: Store,
+    /// Adapted domains.
+    pub learners: Learners,
+    /// What waits for the encoder.
+    pub queue: Queue,
+    /// Figures.
+    pub metrics: Arc<Metrics>,
+}
+
+/// Why the server could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// An address that others can reach, and nobody needs a key.
+    #[error(
+        "`{0}` can be reached from outside, so set a key (--api-key), or say --open-to-all if everybody may change everything"
+    )]
+    NoKey(std::net::SocketAddr),
+    /// The database cannot be opened.
+    #[error("the database cannot be opened")]
+    Database(#[source] sqlx::Error),
+    /// The address is taken or not ours.
+    #[error("cannot listen on {0}")]
+    Listen(std::net::SocketAddr, #[source] std::io::Error),
+}
+
+/// Puts the parts of a server together.
+///
+/// # Errors
+///
+/// [`StartError`].
+pub async fn start(config: Config, tagger: Tagger) -> Result<App, StartError> {
+    if config.keys.is_empty() && !config.open_to_all && !config.listen.ip().is_loopback() {
+        return Err(StartError::NoKey(config.listen));
+    }
+    let store = Store::open(&config.database).await.map_err(StartError::Database)?;
+    let metrics = Arc::new(Metrics::default());
+    let queue = Queue::start(&config.limits, Arc::clone(&metrics));
+    let learners = Learners::new(config.limits.cache);
+    Ok(Arc::new(Shared { config, tagger, store, learners, queue, metrics }))
+}
+
+/// Serves until `stop` is done, then finishes the requests in flight. `ready` is told the address once it listens.
+///
+/// # Errors
+///
+/// [`StartError`].
+pub async fn serve(
+    config: Config,
+    tagger: Tagger,
+    stop: impl Future<Output = ()>,
+    ready: impl FnOnce(std::net::SocketAddr),
+) -> Result<(), StartError> {
+    let app = start(config, tagger).await?;
+    let listen = app.config.listen;
+    let listening = |error| StartError::Listen(listen, error);
+    let listener = TcpListener::bind(listen).await.map_err(listening)?;
+    ready(listener.local_addr().map_err(listening)?);
+    connections::serve(listener, router(Arc::clone(&app)), &app.config, stop).await;
+    app.store.close().await;
+    Ok(())
+}

@@ -1,0 +1,394 @@
+//! Domains in SQLite or PostgreSQL: the same tables, the same statements.
+//!
+//! A change is one transaction: its first statement adds 1 to the domain's version, which locks the domain in both
+//! databases, and only then are the examples read and written. An acknowledged change is on the disk (SQLite:
+//! write-ahead log, synced at every commit). Versions never repeat, not even when a domain is deleted and made again,
+//! so that name and version name one state for ever: this is what caches and `ETag`s rest on.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use sqlx::any::{AnyPoolOptions, AnyRow};
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::{AnyConnection, AnyPool, Executor, Row};
+use utoipa::ToSchema;
+
+use crate::config::Database;
+use crate::error::{ApiError, ApiResult, Code};
+
+/// A labelled stretch of a text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LabelledSpan {
+    /// The first character, in Unicode scalar values.
+    pub start: usize,
+    /// One past the last character.
+    pub end: usize,
+    /// The slot: not empty, without blanks.
+    #[schema(pattern = r"^\S+$")]
+    pub label: String,
+}
+
+/// A labelled text of a domain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Example {
+    /// Given by the server; never given again within its domain.
+    pub id: String,
+    /// The text.
+    pub text: String,
+    /// Its labels.
+    pub spans: Vec<LabelledSpan>,
+}
+
+/// A domain without its examples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct DomainInfo {
+    /// Its name.
+    pub name: String,
+    /// Grows with every change; also the `ETag`.
+    pub version: i64,
+    /// How many examples it has.
+    pub examples: i64,
+    /// The slots of its examples, sorted.
+    pub labels: Vec<String>,
+    /// When it was last changed, in seconds since 1970.
+    pub updated: i64,
+}
+
+/// A domain with its examples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Domain {
+    /// Its name.
+    pub name: String,
+    /// Grows with every change; also the `ETag`.
+    pub version: i64,
+    /// The slots of its examples, sorted.
+    pub labels: Vec<String>,
+    /// In the order in which they were added.
+    pub examples: Vec<Example>,
+}
+
+/// Which version a change is meant for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// Whichever there is.
+    Any,
+    /// One of these.
+    OneOf(Vec<i64>),
+}
+
+/// An example within a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Draft {
+    /// `None`: the store gives one.
+    pub id: Option<i64>,
+    /// The text.
+    pub text: String,
+    /// Its labels.
+    pub spans: Vec<LabelledSpan>,
+    /// Where it came from, if another program manages it; else empty.
+    pub source: String,
+}
+
+/// What a change did.
+#[derive(Debug)]
+pub struct Changed<T> {
+    /// The new version of the domain.
+    pub version: i64,
+    /// The ids of the domain's examples after it.
+    pub ids: Vec<i64>,
+    /// What the change answered.
+    pub done: T,
+}
+
+/// The database.
+#[derive(Clone)]
+pub struct Store {
+    pool: AnyPool,
+}
+
+/// How long a request waits for a connection before it is told that there is none.
+const ACQUIRE: Duration = Duration::from_secs(2);
+
+impl Store {
+    /// Opens the database and brings its tables up to date.
+    ///
+    /// # Errors
+    ///
+    /// If the database cannot be opened, or was written by a later version.
+    pub async fn open(database: &Database) -> Result<Self, sqlx::Error> {
+        sqlx::any::install_default_drivers();
+        let (url, n_connections) = match database {
+            Database::Sqlite(path) => (format!("sqlite://{}?mode=rwc", path.display()), 4),
+            Database::Postgres(url) => (url.clone(), 16),
+        };
+        let is_sqlite = matches!(database, Database::Sqlite(_));
+        let pool = AnyPoolOptions::new()
+            .max_connections(n_connections)
+            .acquire_timeout(ACQUIRE)
+            .after_connect(move |connection, _| {
+                Box::pin(async move {
+                    if is_sqlite {
+                        connection.execute(PRAGMAS).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .connect(&url)
+            .await?;
+        migrator().run(&pool).await?;
+        Ok(Self { pool })
+    }
+
+    /// Whether the database answers.
+    ///
+    /// # Errors
+    ///
+    /// If it does not.
+    pub async fn ping(&self) -> ApiResult<()> {
+        self.pool.execute("SELECT 1").await?;
+        Ok(())
+    }
+
+    /// All domains by name.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::StorageUnavailable`].
+    pub async fn list(&self) -> ApiResult<Vec<DomainInfo>> {
+        let rows = sqlx::query(
+            "SELECT name, version, n_examples, labels, updated FROM domains WHERE deleted = 0 ORDER BY name",
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        let info = |row: &AnyRow| {
+            Ok(DomainInfo {
+                name: row.try_get(0)?,
+                version: row.try_get(1)?,
+                examples: row.try_get(2)?,
+                labels: parsed(row, 3)?,
+                updated: row.try_get(4)?,
+            })
+        };
+        Ok(rows.iter().map(info).collect::<Result<_, sqlx::Error>>()?)
+    }
+
+    /// The current version of a domain: the one cheap question before a cached domain is used.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::DomainNotFound`], [`Code::StorageUnavailable`].
+    pub async fn version(&self, name: &str) -> ApiResult<i64> {
+        let row = sqlx::query("SELECT version FROM domains WHERE name = $1 AND deleted = 0")
+            .bind(name)
+            .fetch_optional(&self.pool)
+            .await?;
+        Ok(row.ok_or_else(|| not_found(name))?.try_get(0)?)
+    }
+
+    /// A domain with its examples; one statement, so one state.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::version`].
+    pub async fn read(&self, name: &str) -> ApiResult<Domain> {
+        let rows = sqlx::query(
+            "SELECT d.version, d.labels, e.id, e.text, e.spans FROM domains d \
+             LEFT JOIN examples e ON e.domain = d.name WHERE d.name = $1 AND d.deleted = 0 ORDER BY e.id",
+        )
+        .bind(name)
+        .fetch_all(&self.pool)
+        .await?;
+        let first = rows.first().ok_or_else(|| not_found(name))?;
+        let (version, labels) = (first.try_get(0)?, parsed(first, 1)?);
+        let mut examples = Vec::with_capacity(rows.len());
+        for row in &rows {
+            if let Some(id) = row.try_get::<Option<i64>, _>(2)? {
+                let (text, spans) = (row.try_get(3)?, parsed(row, 4)?);
+                examples.push(Example { id: id.to_string(), text, spans });
+            }
+        }
+        Ok(Domain { name: name.to_owned(), version, labels, examples })
+    }
+
+    /// Makes a domain with these examples.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::DomainExists`], [`Code::StorageUnavailable`].
+    pub async fn create(&self, name: &str, examples: Vec<Draft>) -> ApiResult<Changed<()>> {
+        let mut transaction = self.pool.begin().await?;
+        let row = sqlx::query(
+            "INSERT INTO domains (name, version, next_id, n_examples, labels, updated, deleted) \
+             VALUES ($1, 1, 1, 0, '[]', $2, 0) \
+             ON CONFLICT (name) DO UPDATE SET deleted = 0, version = domains.version + 1, updated = $2 \
+             WHERE domains.deleted = 1 RETURNING version, next_id",
+        )
+        .bind(name)
+        .bind(now())
+        .fetch_optional(&mut *transaction)
+        .await?;
+        let Some(row) = row else {
+            let message = format!("there is a domain `{name}` already");
+            return Err(ApiError::new(Code::DomainExists, message));
+        };
+        let version = row.try_get(0)?;
+        let ids = write(&mut transaction, name, row.try_get(1)?, &[], examples).await?;
+        transaction.commit().await?;
+        Ok(Changed { version, ids, done: () })
+    }
+
+    /// Changes the examples of a domain by `change`, if its version is the expected one.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::VersionConflict`], [`Code::DomainNotFound`], [`Code::StorageUnavailable`], and those of `change`.
+    pub async fn change<T>(
+        &self,
+        name: &str,
+        expected: Expected,
+        change: impl FnOnce(&mut Vec<Draft>, i64) -> ApiResult<T>,
+    ) -> ApiResult<Changed<T>> {
+        let mut transaction = self.pool.begin().await?;
+        let (version, next_id) = lock(&mut transaction, name, &expected).await?;
+        let rows = sqlx::query(
+            "SELECT id, text, spans, source FROM examples WHERE domain = $1 ORDER BY id",
+        )
+        .bind(name)
+        .fetch_all(&mut *transaction)
+        .await?;
+        let draft = |row: &AnyRow| {
+            let (id, text, spans) = (row.try_get(0)?, row.try_get(1)?, parsed(row, 2)?);
+            Ok(Draft { id: Some(id), text, spans, source: row.try_get(3)? })
+        };
+        let before = rows.iter().map(draft).collect::<Result<Vec<_>, sqlx::Error>>()?;
+        let mut after = before.clone();
+        let done = change(&mut after, next_id)?;
+        let ids = write(&mut transaction, name, next_id, &before, after).await?;
+        transaction.commit().await?;
+        Ok(Changed { version, ids, done })
+    }
+
+    /// Deletes a domain.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::change`].
+    pub async fn delete(&self, name: &str, expected: Expected) -> ApiResult<()> {
+        let mut transaction = self.pool.begin().await?;
+        lock(&mut transaction, name, &expected).await?;
+        for statement in [
+            "DELETE FROM examples WHERE domain = $1",
+            "UPDATE domains SET deleted = 1, n_examples = 0, labels = '[]' WHERE name = $1",
+        ] {
+            sqlx::query(statement).bind(name).execute(&mut *transaction).await?;
+        }
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    /// Closes the connections.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+const PRAGMAS: &str =
+    "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 5000;";
+
+fn migrator() -> Migrator {
+    let sql = include_str!("../migrations/1_domains.sql");
+    let first = Migration::new(1, "domains".into(), MigrationType::Simple, sql.into(), false);
+    Migrator { migrations: vec![first].into(), ..Migrator::DEFAULT }
+}
+
+/// Takes the next version of a domain, and with it the right to change it until the transaction ends.
+async fn lock(
+    connection: &mut AnyConnection,
+    name: &str,
+    expected: &Expected,
+) -> ApiResult<(i64, i64)> {
+    let row = sqlx::query(
+        "UPDATE domains SET version = version + 1, updated = $2 WHERE name = $1 AND deleted = 0 \
+         RETURNING version, next_id",
+    )
+    .bind(name)
+    .bind(now())
+    .fetch_optional(connection)
+    .await?
+    .ok_or_else(|| not_found(name))?;
+    let version: i64 = row.try_get(0)?;
+    if let Expected::OneOf(wanted) = expected
+        && !wanted.contains(&(version - 1))
+    {
+        let message = format!(
+            "`{name}` was changed meanwhile and has version {}: read it again",
+            version - 1
+        );
+        return Err(ApiError::new(Code::VersionConflict, message).at("If-Match"));
+    }
+    Ok((version, row.try_get(1)?))
+}
+
+/// Writes what differs between `before` and `after`, and what the domain's row says about its examples; answers the
+/// ids of `after`.
+async fn write(
+    connection: &mut AnyConnection,
+    name: &str,
+    mut next_id: i64,
+    before: &[Draft],
+    mut after: Vec<Draft>,
+) -> Result<Vec<i64>, sqlx::Error> {
+    let mut ids = Vec::with_capacity(after.len());
+    for draft in &mut after {
+        let id = *draft.id.get_or_insert(next_id);
+        next_id = next_id.max(id + 1);
+        ids.push(id);
+    }
+    let kept: BTreeSet<i64> = ids.iter().copied().collect();
+    for id in before.iter().filter_map(|draft| draft.id).filter(|id| !kept.contains(id)) {
+        let delete = sqlx::query("DELETE FROM examples WHERE domain = $1 AND id = $2");
+        delete.bind(name).bind(id).execute(&mut *connection).await?;
+    }
+    let known: HashMap<_, _> = before.iter().map(|draft| (draft.id, draft)).collect();
+    let changed = after.iter().zip(&ids).filter(|(draft, _)| known.get(&draft.id) != Some(draft));
+    for (draft, id) in changed {
+        sqlx::query(
+            "INSERT INTO examples (domain, id, text, spans, source) VALUES ($1, $2, $3, $4, $5) \
+             ON CONFLICT (domain, id) DO UPDATE SET text = $3, spans = $4, source = $5",
+        )
+        .bind(name)
+        .bind(id)
+        .bind(&draft.text)
+        .bind(json(&draft.spans))
+        .bind(&draft.source)
+        .execute(&mut *connection)
+        .await?;
+    }
+    let spans = after.iter().flat_map(|draft| &draft.spans);
+    let labels: BTreeSet<&str> = spans.map(|span| span.label.as_str()).collect();
+    let n_examples = i64::try_from(ids.len()).unwrap_or(i64::MAX);
+    let update = "UPDATE domains SET next_id = $2, n_examples = $3, labels = $4 WHERE name = $1";
+    let update = sqlx::query(update).bind(name).bind(next_id).bind(n_examples);
+    update.bind(json(&labels)).execute(connection).await?;
+    Ok(ids)
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("spans and labels are JSON")
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(row: &AnyRow, column: usize) -> Result<T, sqlx::Error> {
+    let text: String = row.try_get(column)?;
+    serde_json::from_str(&text).map_err(|error| sqlx::Error::Decode(error.into()))
+}
+
+fn not_found(name: &str) -> ApiError {
+    ApiError::new(Code::DomainNotFound, format!("there is no domain `{name}`"))
+}
+
+#[expect(clippy::cast_possible_wrap, reason = "seconds since 1970 fit for ever")]
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
+}

@@ -1,0 +1,238 @@
+//! Answers for programs: what `fewtag tag --format json` prints and the server sends.
+//!
+//! ```text
+//! {"text", "spans": [{"start", "end", "label", "text", "probability", "explanation"?}]}
+//! ```
+//!
+//! `start` and `end` count Unicode scalar values. Explanations are there if they were asked for.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::adapted::{Scored, Tagged, TaggedSpan};
+use crate::domain::{Sentence, SupportSet, Token};
+use crate::emission::{Contribution, Source, WordAt};
+use crate::error::Result;
+use crate::explain::Explanation;
+use crate::tag::{self, Span, TagSet};
+use crate::words::Offsets;
+
+/// A text and the spans found in it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Answer {
+    /// The text as it was given.
+    pub text: String,
+    /// From left to right.
+    pub spans: Vec<AnswerSpan>,
+}
+
+/// A span for programs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AnswerSpan {
+    /// The first character, in Unicode scalar values.
+    pub start: usize,
+    /// One past the last character.
+    pub end: usize,
+    /// The slot.
+    pub label: String,
+    /// The characters themselves.
+    pub text: String,
+    /// The probability that exactly these words form a span of this slot, to four decimals.
+    pub probability: f64,
+    /// Why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Why>,
+}
+
+/// Why a span was tagged; `score = examples + transitions`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Why {
+    /// The score of the span in its sentence.
+    pub score: f64,
+    /// What the examples said together: the sum of the voices.
+    pub examples: f64,
+    /// What the transitions between tags added.
+    pub transitions: f64,
+    /// Who spoke for the span, the loudest first.
+    pub voices: Vec<Voice>,
+    /// What came second.
+    pub runner_up: Option<Rival>,
+}
+
+/// An example word, or the slot's name, that spoke for a span.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(untagged)]
+pub enum Voice {
+    /// A word of an example.
+    Word {
+        /// Which example, counted from 0.
+        sentence: usize,
+        /// Which of its words, counted from 0.
+        word: usize,
+        /// The word.
+        text: String,
+        /// How much it gave.
+        score: f32,
+        /// How much of it to each word of the span.
+        words: Vec<f32>,
+    },
+    /// The name of the slot.
+    LabelName {
+        /// Always true.
+        label_name: bool,
+        /// How much it gave.
+        score: f32,
+        /// How much of it to each word of the span.
+        words: Vec<f32>,
+    },
+}
+
+/// What the words of a span would have been otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Rival {
+    /// The slot; null is no slot.
+    pub label: Option<String>,
+    /// How much lower its score is.
+    pub margin: f64,
+}
+
+/// How probable a span must be to be kept.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Thresholds {
+    /// For slots without a threshold of their own.
+    pub general: f64,
+    /// For these slots.
+    pub of_label: BTreeMap<String, f64>,
+}
+
+impl Thresholds {
+    /// A slot that has a threshold but is not among `tags`.
+    #[must_use]
+    pub fn unknown_label(&self, tags: &TagSet) -> Option<&str> {
+        let slots = tags.slots();
+        let known = |label: &str| slots.iter().any(|slot| slot.as_str() == label);
+        self.of_label.keys().map(String::as_str).find(|label| !known(label))
+    }
+
+    /// Whether the span is probable enough.
+    #[must_use]
+    pub fn allow(&self, span: &TaggedSpan) -> bool {
+        let least = self.of_label.get(span.span.slot.as_str()).copied().unwrap_or(self.general);
+        f64::from(span.probability) >= least
+    }
+}
+
+impl Answer {
+    /// The spans of `tagged`, which must be those of `sentence`.
+    #[must_use]
+    pub fn new(sentence: &Sentence, tagged: &Tagged) -> Self {
+        let (text, words) = sentence.text();
+        let offsets = Offsets::new(&text);
+        let span = |found: &TaggedSpan| {
+            let bytes = words[found.span.start].start..words[found.span.end - 1].end;
+            let chars = offsets.chars(&bytes);
+            AnswerSpan {
+                start: chars.start,
+                end: chars.end,
+                label: found.span.slot.as_str().to_owned(),
+                text: text[bytes].to_owned(),
+                probability: (f64::from(found.probability) * 1e4).round() / 1e4,
+                explanation: None,
+            }
+        };
+        let spans = tagged.spans.iter().map(span).collect();
+        Self { text: text.into_owned(), spans }
+    }
+
+    /// The same with explanations; `scored` and `tagged` must be those of `sentence`, `support` what they come from.
+    #[must_use]
+    pub fn explained(
+        sentence: &Sentence,
+        tagged: &Tagged,
+        scored: &Scored,
+        support: &SupportSet,
+    ) -> Self {
+        let mut answer = Self::new(sentence, tagged);
+        for (span, why) in answer.spans.iter_mut().zip(scored.explain(tagged)) {
+            span.explanation = Some(Why::new(&why, tagged, scored, support));
+        }
+        answer
+    }
+}
+
+impl Why {
+    fn new(why: &Explanation, tagged: &Tagged, scored: &Scored, support: &SupportSet) -> Self {
+        let rival = why.runner_up.as_ref().map(|second| Rival {
+            label: second.slot.as_ref().map(|slot| slot.as_str().to_owned()),
+            margin: second.margin,
+        });
+        Self {
+            score: why.total(),
+            examples: why.emission(),
+            transitions: why.transitions,
+            voices: voices(&why.span.span, tagged, scored, support),
+            runner_up: rival,
+        }
+    }
+}
+
+/// What each source gave to each word of a span, the loudest first.
+fn voices(span: &Span, tagged: &Tagged, scored: &Scored, support: &SupportSet) -> Vec<Voice> {
+    let mut parts: Vec<(Source, Vec<f32>)> = Vec::new();
+    for t in span.start..span.end {
+        let tag = scored.tag_set().index_of(&tagged.tags[t]).expect("a tag of this sentence");
+        for Contribution { source, score } in scored.contributions(t, tag) {
+            let known = parts.iter().position(|(known, _)| *known == source);
+            let at = known.unwrap_or_else(|| {
+                parts.push((source, vec![0.0; span.end - span.start]));
+                parts.len() - 1
+            });
+            parts[at].1[t - span.start] += (scored.scale() * f64::from(score)) as f32;
+        }
+    }
+    let voice = |(source, words): (Source, Vec<f32>)| {
+        let score = words.iter().sum();
+        match source {
+            Source::LabelName => Voice::LabelName { label_name: true, score, words },
+            Source::Word(WordAt { sentence, word }) => {
+                let text = support.sentences()[sentence].tokens()[word].word.clone();
+                Voice::Word { sentence, word, text, score, words }
+            }
+        }
+    };
+    let mut voices: Vec<Voice> = parts.into_iter().map(voice).collect();
+    voices.sort_by(|a, b| b.score().total_cmp(&a.score()));
+    voices
+}
+
+impl Voice {
+    /// How much it gave.
+    #[must_use]
+    pub fn score(&self) -> f32 {
+        match self {
+            Self::Word { score, .. } | Self::LabelName { score, .. } => *score,
+        }
+    }
+}
+
+/// The sentence with the tags of its spans, for the data formats.
+///
+/// # Errors
+///
+/// None in practice: the sentence has words already.
+pub fn labelled(sentence: &Sentence, tagged: &Tagged) -> Result<Sentence> {
+    let spans: Vec<Span> = tagged.spans.iter().map(|found| found.span.clone()).collect();
+    let tags = tag::bio_tags(&spans, sentence.n_words());
+    let (text, words) = sentence.text();
+    if sentence.has_text() {
+        return Sentence::from_text(text.into_owned(), words.into_owned(), tags);
+    }
+    let tokens = sentence.words().zip(tags);
+    Sentence::new(tokens.map(|(word, tag)| Token { word: word.to_owned(), tag }).collect())
+}
