@@ -1,8 +1,11 @@
 //! `fewtag tag` with the built-in model: what it prints, and what it refuses.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
+use fewtag::encoder::Storage;
+use fewtag::{Context, ModelSettings, file, model};
 use serde_json::Value;
 
 use crate::{example, failure, success};
@@ -176,4 +179,83 @@ fn a_thousand_slots_can_be_learned() {
     std::fs::write(&path, lines.join("\n")).unwrap();
     let out = success(&["tag", "--support", path.to_str().unwrap(), "word thing7"]);
     assert!(out.starts_with("word"), "{out}");
+}
+
+/// An untrained model over the tiny encoder, saved in `dir`.
+fn tiny_model(dir: &Path) {
+    let encoder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny-encoder");
+    let settings = ModelSettings { context: Context::Separate, ..ModelSettings::default() };
+    let tagger = model::from_encoder(&encoder, settings, 1).unwrap();
+    model::save(&tagger, dir, Storage::F32).unwrap();
+}
+
+fn refusal_of_model(dir: &Path) -> String {
+    let model = ["tag", "--model", dir.to_str().unwrap(), "play it"];
+    failure(&[&model[..], &EXAMPLE[..]].concat(), 1)
+}
+
+#[test]
+fn a_truncated_model_is_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["model.safetensors", "tokenizer.json", "config.json", "fewtag.json"] {
+        tiny_model(dir.path());
+        let path = dir.path().join(name);
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+        let message = refusal_of_model(dir.path());
+        assert!(message.contains(name) && !message.contains("panicked"), "{name}: {message}");
+    }
+}
+
+#[test]
+fn a_model_with_a_weight_that_is_no_number_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    tiny_model(dir.path());
+    let path = dir.path().join("model.safetensors");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let sum = file::sha256(&bytes);
+    let last = bytes.len() - 4;
+    bytes[last..].copy_from_slice(&f32::NAN.to_le_bytes());
+    std::fs::write(&path, &bytes).unwrap();
+    // Whoever wrote it also made the checksum fit.
+    let description = dir.path().join("fewtag.json");
+    let text = std::fs::read_to_string(&description).unwrap();
+    std::fs::write(&description, text.replace(&sum, &file::sha256(&bytes))).unwrap();
+    let message = refusal_of_model(dir.path());
+    assert!(message.contains("not finite") && message.contains("model.safetensors"), "{message}");
+}
+
+#[test]
+fn ten_thousand_examples_can_be_learned_from() {
+    let dir = tempfile::tempdir().unwrap();
+    tiny_model(dir.path());
+    let support = dir.path().join("support.txt");
+    let lines: Vec<String> = (0..10_000).map(|n| format!("play [song {n}](track) now")).collect();
+    std::fs::write(&support, lines.join("\n")).unwrap();
+    let [model, support] = [dir.path(), &support].map(|path| path.to_str().unwrap());
+    let out = success(&["tag", "--model", model, "--support", support, "play song 7 now"]);
+    assert_eq!(out.lines().count(), 1, "{out}");
+}
+
+#[test]
+fn an_empty_support_file_is_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("empty.txt");
+    for text in ["", "\n\n"] {
+        std::fs::write(&path, text).unwrap();
+        let message = failure(&["tag", "--support", path.to_str().unwrap(), "hello"], 1);
+        assert!(message.contains("empty.txt"), "{message}");
+    }
+}
+
+#[test]
+fn a_line_that_cannot_be_tagged_does_not_spoil_its_batch() {
+    let long_word = "x".repeat(2000); // More pieces than the encoder reads, in one word.
+    let input = format!("play a\n{long_word}\nplay b\n");
+    let (_, alone, _) = tag_stdin(&["--format", "jsonl"], b"play a\nplay b\n");
+    let (status, together, err) =
+        tag_stdin(&["--format", "jsonl", "--keep-going"], input.as_bytes());
+    assert_eq!(status, Some(0), "{err}");
+    let lines: Vec<&str> = together.lines().filter(|line| !line.contains(&long_word)).collect();
+    assert_eq!(lines, alone.lines().collect::<Vec<_>>(), "{err}");
 }

@@ -15,8 +15,8 @@ use crate::domain::SupportSet;
 use crate::matrix::{self, Matrix};
 use crate::tag::Slot;
 
-/// From this likeness on, two labels are told. Among the labels of the held-out domains of the built-in model few pairs
-/// are as like: departure and arrival, first and last name.
+/// From this likeness on, two labels are told. In ten 3-shot sets of five corpora this tells one pair that leaving out had not
+/// shown already: `departure_date` and `return_date` of flights.
 const ALIKE: f32 = 0.9;
 
 /// Pairs of labels that are alike and that leaving out has not already shown to be confused.

@@ -131,7 +131,8 @@ mark{background:#8ecae6;color:#023047;border-radius:.3em;padding:.1em .3em}
 pre{font:13px/1.5 ui-monospace,monospace;overflow-x:auto}.maps{display:flex;flex-wrap:wrap;gap:1.5rem}
 table{border-collapse:collapse;font-size:12px;display:block;overflow-x:auto;max-width:100%}
 th{font-weight:600;text-align:left;padding:.2em .5em;vertical-align:bottom}th small{font-weight:400;opacity:.7}
-td{padding:.2em .5em;text-align:right;color:#111;background:color-mix(in srgb,#fb8500 calc(var(--s)*100%),#fff)}
+tr:first-child th,td{text-align:center}
+td{padding:.2em .5em;color:#111;background:color-mix(in srgb,#fb8500 calc(var(--s)*100%),#fff)}
 </style></head><body><main><h1>Why these tags?</h1>
 <p>A cell says how much the example's word (column) speaks for its own slot, given the sentence's word (row). The strongest of a row is darkest.</p>
 ";
