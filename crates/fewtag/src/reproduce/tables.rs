@@ -194,8 +194,10 @@ impl Figures<'_> {
         table
     }
 
-    /// Share and accuracy of a kind of bi-gram at one shot, over all folds and seeds, in per cent.
+    /// Share and accuracy of a kind of bi-gram at one shot, over all folds and seeds, in per cent; `None` unless
+    /// every fold was run.
     fn bigram(&self, system: &str, name: &str) -> Option<(f64, f64)> {
+        self.outcomes.average(system, 1, self.domains.len())?;
         let counts = self.outcomes.of(system, 1).flat_map(|outcome| &outcome.bigrams);
         let all: usize = counts.clone().map(|count| count.words).sum();
         let kind = counts.filter(|count| count.name == name);
@@ -306,5 +308,18 @@ NMN+P&D,paper,68.68,53.12,67.39,80.92,71.25,69.32,60.26,67.27,,,,,
         let [.., table] = csv();
         assert!(table.contains("Border,O-B,100,21.75,70,71,70,71"), "{table}");
         assert!(table.contains("Inner,B-I,,11.84,,71,,76"), "{table}");
+    }
+
+    #[test]
+    fn bigrams_of_some_folds_are_not_laid_beside_those_of_all() {
+        let published = Published::tables();
+        let cells = |system: &'static str, n| (0..n).map(move |fold| outcome(system, fold, 1, 1.0));
+        let outcomes = Outcomes(cells("nmn-pd", 7).chain(cells("nmn-pw", 6)).collect());
+        let domains = &published.slot_domains;
+        let (task, systems) = (Task::Slot, &[]);
+        let figures =
+            Figures { outcomes: &outcomes, published: &published, task, domains, systems };
+        let table = render(&[figures.bigrams()], Format::Csv);
+        assert!(table.contains("Border,O-B,100,21.75,,71,70,71"), "{table}");
     }
 }
