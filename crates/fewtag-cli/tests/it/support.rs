@@ -50,7 +50,7 @@ fn suggestions_are_printed_with_provisional_labels_in_every_form() {
         success(&[&["support", "suggest", &support, "--pool", &pool, "-n", "2"], more].concat())
     };
     let text = suggest(&[]);
-    assert!(text.starts_with("  1. ") && text.contains("unsure"), "{text}");
+    assert!(text.starts_with("  1. ") && text.contains("stands for"), "{text}");
     let json: Value = serde_json::from_str(&suggest(&["--format", "json"])).unwrap();
     let chosen = json.as_array().unwrap();
     assert_eq!(chosen.len(), 2);

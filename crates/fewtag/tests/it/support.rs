@@ -193,7 +193,7 @@ fn suggestions_are_new_and_not_alike() {
 }
 
 #[test]
-fn a_pool_of_any_size_is_chosen_from_in_order_of_use() {
+fn a_pool_larger_than_what_is_kept_is_chosen_from() {
     let support = SupportSet::new(sentences(MUSIC)).unwrap();
     let adapted = separate().adapt(&support).unwrap();
     let n_pool = 2 * support::CANDIDATES + 500;
@@ -201,8 +201,23 @@ fn a_pool_of_any_size_is_chosen_from_in_order_of_use() {
     let lines = pool(&lines.join("\n"));
     let chosen = support::suggest(&adapted, &support, lines, 3).unwrap();
     assert_eq!(chosen.len(), 3);
-    let first = &chosen[0].reason;
-    assert!(first.unsure * first.new >= chosen[1].reason.unsure * chosen[1].reason.new);
+    let reasons: Vec<_> = chosen.iter().map(|suggestion| suggestion.reason).collect();
+    assert!(reasons[0].stands_for <= support::CANDIDATES && reasons[0].stands_for > 0);
+    assert!(reasons.iter().all(|reason| (0.0..=1.0).contains(&reason.probability)));
+}
+
+#[test]
+fn suggestions_do_not_depend_on_the_number_of_threads() {
+    let support = SupportSet::new(sentences(MUSIC)).unwrap();
+    let adapted = separate().adapt(&support).unwrap();
+    let lines: Vec<String> = (0..40).map(|n| format!("play {n} by {}", n % 7)).collect();
+    let with_threads = |n: usize| {
+        let pool_of_threads = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
+        let chosen = pool_of_threads
+            .install(|| support::suggest(&adapted, &support, pool(&lines.join("\n")), 5).unwrap());
+        chosen.into_iter().map(|chosen| (chosen.number, chosen.reason)).collect::<Vec<_>>()
+    };
+    assert_eq!(with_threads(1), with_threads(3));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use fewtag::SupportSet;
 use fewtag::data::{self, ReadOptions, Writer};
-use fewtag::support::{self, Reason, Suggestion};
+use fewtag::support::{self, Suggestion};
 use serde_json::Value;
 
 use crate::commands::answers::{self, Colour, OutputFormat};
@@ -16,8 +16,8 @@ use crate::commands::values;
 
 /// Choose the unlabelled sentences that would teach most if they were labelled next
 ///
-/// Those of which the tagger is unsure and which are unlike the examples and each other (docs/support.md). They are
-/// printed with the labels that the tagger would give now, to be corrected. The pool is read as a stream.
+/// Those that stand for many sentences of which the tagger is unsure and which no example resembles (docs/support.md). They
+/// are printed with the labels that the tagger would give now, to be corrected. The pool is read as a stream.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   fewtag support suggest examples/music.txt --pool lines.txt
@@ -81,9 +81,13 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
 }
 
 fn why(Suggestion { sentence, reason, .. }: &Suggestion) -> String {
-    let Reason { unsure, word, probability, new } = *reason;
-    let word = sentence.words().nth(word).unwrap_or_default();
-    format!("unsure {unsure:.2}, least of `{word}` ({probability:.2}); {:.0} % new", 100.0 * new)
+    let word = sentence.words().nth(reason.word).unwrap_or_default();
+    format!(
+        "stands for {} of the pool; least sure of `{word}` ({:.2}); {:.0} % new",
+        reason.stands_for,
+        reason.probability,
+        100.0 * reason.new
+    )
 }
 
 fn json(Suggestion { number, sentence, tagged, reason }: &Suggestion) -> Value {
