@@ -11,6 +11,7 @@ resident size of two fresh processes that train on one 5-shot BookRestaurant epi
 """
 
 import argparse
+import itertools
 import json
 import os
 import subprocess
@@ -21,6 +22,7 @@ from statistics import median
 
 ROOT = Path(__file__).resolve().parents[2]
 SHOTS = {1: "snips_1shot/snips_test_{}.json", 5: "snips_5shot/snips-test-{}-shot-5.json"}
+CONTEXTS = ("separate", "paired")
 BOOK_RESTAURANT = 6  # Its place in the official order of domains.
 
 
@@ -104,14 +106,17 @@ def main() -> None:
     parser.add_argument("episodes", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
+    parts = [f"{shots}-{context}" for shots in SHOTS for context in CONTEXTS] + ["memory"]
+    parser.add_argument("--parts", nargs="+", choices=parts, default=parts, help="what to measure; default: all")
     arguments = parser.parse_args()
     print("| work | shots | context | PyTorch /s | fewtag /s | ratio | over rounds | ratio by processor time |")
     print("|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as scratch:
-        for shots in SHOTS:
-            for context in ("separate", "paired"):
+        for shots, context in itertools.product(SHOTS, CONTEXTS):
+            if f"{shots}-{context}" in arguments.parts:
                 compare_speed(arguments, Path(scratch), shots, context)
-        compare_memory(arguments, Path(scratch))
+        if "memory" in arguments.parts:
+            compare_memory(arguments, Path(scratch))
 
 
 if __name__ == "__main__":
