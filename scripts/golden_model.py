@@ -60,7 +60,7 @@ def write_origin(encoder: Path) -> None:
 with the PyTorch implementation in `scripts/reference`, never by this crate.
 
 - torch {torch.__version__}, transformers {transformers.__version__}, tokenizers {tokenizers.__version__}, Python {platform.python_version()}
-- double precision, one thread, no dropout; inputs are exact `f32` numbers; `null` is minus infinity
+- double precision, one thread, no dropout but in `model_dropout.json`; inputs are exact `f32` numbers; `null` is minus infinity
 - encoder: `testdata/tiny-encoder`, sha256 of its weights {digest}
 - episodes: `testdata/tiny-episodes.json`
 - written on {datetime.date.today()}
@@ -190,11 +190,11 @@ def emission_case(context, scorer, kind, weight, sentences, queries, keys, names
 # The whole model on the tiny encoder.
 
 
-def seeded_tagger(encoder: Path, settings: Settings, scale: float) -> Tagger:
-    """Encoder as stored, transitions from a seed, no dropout."""
+def seeded_tagger(encoder: Path, settings: Settings, scale: float, dropout: float = 0.0) -> Tagger:
+    """Encoder as stored, transitions from a seed; in evaluation mode."""
     torch.set_default_dtype(torch.float32)  # Transitions are f32 numbers, so that every side starts from the same ones.
     torch.manual_seed(4)
-    tagger = Tagger(encoder, settings, scale).double().eval()
+    tagger = Tagger(encoder, settings, scale, dropout).double().eval()
     torch.set_default_dtype(torch.float64)
     return tagger
 
@@ -284,6 +284,24 @@ def training_file(encoder: Path, read: list[episodes.Episode]) -> dict:
     return {"head": start, "optimisation": asdict(optimisation), "cases": cases}
 
 
+def dropout_file(encoder: Path, read: list[episodes.Episode]) -> dict:
+    """The loss of one batch and the norm of its gradient under dropout: moments over many draws."""
+    rate, draws, cases = 0.1, 400, []
+    for settings in (combinations()[1], combinations()[9]):
+        tagger = seeded_tagger(encoder, settings, SCALE, rate).train()
+        torch.manual_seed(5)
+        samples = []
+        for _ in range(draws):
+            tagger.zero_grad()
+            loss = batch_loss(tagger, read, all_queries(read))
+            loss.backward()
+            norm = torch.stack([p.grad.norm() for p in tagger.parameters() if p.grad is not None]).norm()
+            samples.append(torch.stack([loss.detach(), norm]))
+        moments = {"mean": numbers(torch.stack(samples).mean(0)), "sd": numbers(torch.stack(samples).std(0))}
+        cases.append({"settings": asdict(settings)} | moments)
+    return {"head": head(tagger), "rate": rate, "draws": draws, "cases": cases}
+
+
 def all_queries(read: list[episodes.Episode]) -> Batch:
     """One batch of everything: no order of drawing can change it."""
     return [(e, q) for e, episode in enumerate(read) for q in range(len(episode.queries))]
@@ -301,6 +319,7 @@ def main() -> None:
     write("model_answers.json", model_file(encoder, read))
     write("model_gradients.json", gradient_file(encoder, read))
     write("model_training.json", training_file(encoder, read))
+    write("model_dropout.json", dropout_file(encoder, read))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 //! Ten updates of the whole model against PyTorch: paired and separate, each scorer, each transition mode.
 //!
-//! `tests/golden/model_training.json` is written by `scripts/golden_model.py`, never by this crate. Every batch
+//! `tests/golden/model_training.json` and `model_dropout.json` are written by `scripts/golden_model.py`, never by this crate. Every batch
 //! holds all queries, so that the order of drawing them plays no part.
 
 use fewtag::config::{Batching, Config};
+use fewtag::eval::Summary;
 use fewtag::head::Head;
-use fewtag::train::Trainer;
 use fewtag::train::source::Read;
+use fewtag::train::{Step, Trainer};
 use fewtag::{Episode, ModelSettings};
 use serde::Deserialize;
 
@@ -58,9 +59,7 @@ fn ten_updates_agree_with_pytorch() {
 
 fn trainer(file: &File, case: &Case, episodes: Vec<Episode>) -> Trainer {
     let Optimisation { updates, encoder_rate, head_rate, decay, warm_up, clip } = file.optimisation;
-    let mut config = Config { model: case.settings.clone(), ..Config::default() };
-    config.data.batches = Batching::Mixed;
-    config.optimizer.batch = episodes.iter().map(|episode| episode.queries.len()).sum();
+    let mut config = one_batch(&case.settings, &episodes);
     config.optimizer.updates = Some(updates.into());
     config.optimizer.warmup = f32::from(warm_up) / f32::from(updates);
     config.optimizer.encoder_rate = encoder_rate;
@@ -68,8 +67,60 @@ fn trainer(file: &File, case: &Case, episodes: Vec<Episode>) -> Trainer {
     config.optimizer.weight_decay = decay;
     config.optimizer.clip = clip;
     config.optimizer.dropout = 0.0;
-    let tagger = golden::tagger(&golden::testdata("tiny-encoder"), file.head);
-    let tagger = tagger.with_settings(case.settings.clone()).expect("sensible settings");
+    start(config, file.head, episodes)
+}
+
+/// Every update learns from all queries.
+fn one_batch(settings: &ModelSettings, episodes: &[Episode]) -> Config {
+    let mut config = Config { model: settings.clone(), ..Config::default() };
+    config.data.batches = Batching::Mixed;
+    config.optimizer.batch = episodes.iter().map(|episode| episode.queries.len()).sum();
+    config
+}
+
+fn start(config: Config, head: Head, episodes: Vec<Episode>) -> Trainer {
+    let tagger = golden::tagger(&golden::testdata("tiny-encoder"), head);
+    let tagger = tagger.with_settings(config.model.clone()).expect("sensible settings");
     Trainer::start(config, tagger, Read::Episodes(episodes), Read::Episodes(Vec::new()))
         .expect("a trainer")
+}
+
+/// `model_dropout.json`: moments of loss and gradient norm, `[2]` each, over so many draws of dropout.
+#[derive(Deserialize)]
+struct DropoutFile {
+    head: Head,
+    rate: f32,
+    draws: u32,
+    cases: Vec<Moments>,
+}
+
+#[derive(Deserialize)]
+struct Moments {
+    settings: ModelSettings,
+    mean: [f64; 2],
+    sd: [f64; 2],
+}
+
+#[test]
+fn losses_and_gradients_under_dropout_are_distributed_as_in_pytorch() {
+    const UPDATES: u32 = 300;
+    let file: DropoutFile = golden::read("model_dropout.json");
+    let episodes = golden::tiny_episodes();
+    for case in &file.cases {
+        let mut config = one_batch(&case.settings, &episodes);
+        config.optimizer.updates = Some(UPDATES.into());
+        config.optimizer.dropout = file.rate;
+        (config.optimizer.encoder_rate, config.optimizer.head_rate) = (0.0, 0.0);
+        let steps: Vec<_> = start(config, file.head, episodes.clone())
+            .map(|step| step.expect("an update without a change"))
+            .collect();
+        for (i, value) in [|s: &Step| s.loss, |s: &Step| s.gradient_norm].into_iter().enumerate() {
+            let Summary { mean, sd, .. } = Summary::of(steps.iter().map(value));
+            let error =
+                case.sd[i] * (1.0 / f64::from(UPDATES) + 1.0 / f64::from(file.draws)).sqrt();
+            let what = format!("number {i} of {:?}: {mean} ± {sd}", case.settings);
+            assert!((mean - case.mean[i]).abs() < 4.0 * error, "{what}, not {}", case.mean[i]);
+            assert!((sd / case.sd[i] - 1.0).abs() < 0.15, "{what}, not ± {}", case.sd[i]);
+        }
+    }
 }
