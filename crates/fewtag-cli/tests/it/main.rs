@@ -9,6 +9,7 @@ mod model;
 mod reproduce;
 mod sample;
 mod score;
+mod serve;
 mod support;
 mod tag;
 mod train;
