@@ -74,6 +74,7 @@ fn no_acknowledged_change_is_lost_when_the_server_is_killed_fifty_times() {
         let server = Server::start(&dir, &["--max-support", "100000"]);
         // A kill at another moment of every round, while a client changes the domain as fast as it can.
         let address = server.address.clone();
+        let (begun, first) = std::sync::mpsc::channel();
         let writer = std::thread::spawn(move || {
             let dead = Command::new("true").spawn().unwrap();
             let client = Server { process: dead, address };
@@ -82,13 +83,17 @@ fn no_acknowledged_change_is_lost_when_the_server_is_killed_fifty_times() {
                 let text = format!("round {round} change {n}");
                 let body = format!(r#"{{"examples": [{{"text": "{text}"}}]}}"#);
                 match client.ask("POST", "/v1/domains/a/examples", &body) {
-                    Some((200, _)) => acknowledged.push(text),
+                    Some((200, _)) => {
+                        acknowledged.push(text);
+                        let _ = begun.send(()); // Nobody listens after the first.
+                    }
                     _ => break,
                 }
             }
             acknowledged
         });
-        std::thread::sleep(Duration::from_millis(5 + round % 10 * 7));
+        first.recv().unwrap();
+        std::thread::sleep(Duration::from_millis(round % 10 * 3));
         server.signal("-KILL");
         acknowledged.extend(writer.join().unwrap());
     }
@@ -100,7 +105,6 @@ fn no_acknowledged_change_is_lost_when_the_server_is_killed_fifty_times() {
         .iter()
         .map(|it| it["text"].as_str().unwrap())
         .collect();
-    assert!(acknowledged.len() >= 50, "only {} changes were tried", acknowledged.len());
     let lost: Vec<&String> =
         acknowledged.iter().filter(|text| !kept.contains(text.as_str())).collect();
     assert!(lost.is_empty(), "{lost:?}");
