@@ -52,9 +52,10 @@ fn answer(mut stream: TcpStream, heard: &Mutex<Vec<String>>) {
     let range = lines
         .take_while(|line| !line.is_empty())
         .find_map(|line| line.to_lowercase().strip_prefix("range: bytes=").map(str::to_owned));
-    let (name, dir, files) = match target.contains("/acme/model/") {
-        true => ("model", default_model(), MODEL),
-        false => ("tiny", tiny_encoder(), FILES),
+    let (name, dir, files) = if target.contains("/acme/model/") {
+        ("model", default_model(), MODEL)
+    } else {
+        ("tiny", tiny_encoder(), FILES)
     };
     let listing = format!("/api/models/acme/{name}/revision/main");
     let file = target.strip_prefix(&format!("/acme/{name}/resolve/{COMMIT}/"));

@@ -147,7 +147,9 @@ fn temporary_files_of_a_killed_run_are_gone_after_the_next_start() {
     let checkpoints = dir.path().join("out/checkpoints");
     std::fs::create_dir_all(&checkpoints).unwrap();
     let leftovers = [checkpoints.join(".fewtag-a"), dir.path().join("out/.fewtag-b")];
-    leftovers.iter().for_each(|path| std::fs::write(path, "half").unwrap());
+    for path in &leftovers {
+        std::fs::write(path, "half").unwrap();
+    }
     train(&dir, "out", &[]);
     assert!(leftovers.iter().all(|path| !path.exists()));
 }
