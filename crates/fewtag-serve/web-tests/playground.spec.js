@@ -30,7 +30,7 @@ async function addExample(page, text, ...labels) {
     await giveNew(page, label);
   }
   await page.getByRole("button", { name: "Add example" }).click();
-  await expect(example(page, text)).toBeVisible();
+  await expect(page.getByLabel("New example", { exact: true })).toHaveValue(""); // It was added.
 }
 
 test("the whole loop: create, label, tag, explain, correct, export, restart", async ({ page, server }) => {
@@ -160,6 +160,15 @@ test("undo takes back step by step: a label, a removal, an import", async ({ pag
   await undo.click();
   await expect(run(example(page, "nina"), "action")).toHaveCount(0);
   await expect(undo).toBeDisabled();
+});
+
+test("what the support check finds stands at the example it is about", async ({ page, server }) => {
+  await server.call("POST", "domains", { name: "music", examples: [...MUSIC, { text: MUSIC[0].text, spans: [] }] });
+  await page.reload();
+  await expect(page.locator("#examples li").first()).toContainText("Sentences 1 and 4 have the same words but are labelled differently.");
+  await expect(example(page, "take").locator(".findings li")).toHaveCount(0);
+  await page.getByText("Worth a look").click();
+  await expect(page.locator("#findings")).toContainText("“time”");
 });
 
 test("a server with keys is asked once for one", async ({ page, server }) => {

@@ -32,3 +32,6 @@ export function percent(probability) {
   if (probability > 0 && probability < 0.005) return "<1 %";
   return `${Math.round(probability * 100)} %`;
 }
+
+/** A message of the server as a sentence of the page: a capital first, quotes for back ticks. */
+export const prose = (text) => text.replace(/`([^`]*)`/g, "“$1”").replace(/^\p{Ll}/u, (first) => first.toUpperCase());

@@ -1,7 +1,7 @@
 // The support check: what is wrong or weak in the examples, shown at the example or above them all.
 
 import * as api from "./api.js";
-import { byId, element } from "./dom.js";
+import { byId, element, prose } from "./dom.js";
 
 const PAUSE = 600; // Milliseconds; the check tags every example from all others, so it waits for a calm moment.
 const OF_SENTENCES = new Set(["contradiction", "duplicate", "too_long", "unlabelled_elsewhere"]);
@@ -56,5 +56,5 @@ export class Findings {
 function entry({ severity, message, remedy }) {
   const mark = element("span", { class: "mark", "aria-hidden": "true" }, MARK[severity] ?? "○");
   const spoken = element("span", { class: "spoken" }, `${severity}: `);
-  return element("li", { class: severity }, mark, element("span", {}, spoken, `${message}. `, element("em", {}, `${remedy}.`)));
+  return element("li", { class: severity }, mark, element("span", {}, spoken, `${prose(message)}. `, element("em", {}, `${prose(remedy)}.`)));
 }

@@ -1,6 +1,6 @@
 // What the page has to say: one line at the foot, read aloud by screen readers, with an action where there is one.
 
-import { button, byId } from "./dom.js";
+import { button, byId, prose } from "./dom.js";
 import { Conflict } from "./store.js";
 
 const SECONDS = 8;
@@ -30,11 +30,8 @@ export async function attempt(work, done = () => {}) {
   } catch (error) {
     if (error.name === "AbortError") return;
     const again = error instanceof Conflict ? { name: "Apply my change", run: () => attempt(work, done) } : null;
-    notify(sentence(error.message), again, { isError: true });
+    notify(prose(error.message), again, { isError: true });
     return;
   }
   done();
 }
-
-/** Messages of the server begin in lower case. */
-const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { Answer } from "./answer.js";
-import { byId, count } from "./dom.js";
+import { byId, count, prose } from "./dom.js";
 import { labelsOf } from "./labels.js";
 import { notify } from "./notice.js";
 import { sameSpans } from "./text.js";
@@ -79,7 +79,7 @@ export class Tryout {
       this.#draw();
       this.#tell();
     } catch (error) {
-      if (error.name !== "AbortError") notify(error.message, { name: "Try again", run: () => this.#tag() }, { isError: true });
+      if (error.name !== "AbortError") notify(prose(error.message), { name: "Try again", run: () => this.#tag() }, { isError: true });
     } finally {
       byId("answers").setAttribute("aria-busy", "false");
     }
