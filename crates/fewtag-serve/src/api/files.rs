@@ -28,6 +28,7 @@ pub struct Import {
     format: Option<String>,
     /// Whether the examples are added to those of the domain or take their place.
     #[serde(default)]
+    #[param(inline)]
     mode: Mode,
     /// Mend what can be mended, with a note, instead of refusing it.
     #[serde(default)]
