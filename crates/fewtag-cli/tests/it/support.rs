@@ -57,7 +57,7 @@ fn suggestions_are_printed_with_provisional_labels_in_every_form() {
     assert!(chosen[0]["reason"]["unsure"].as_f64().unwrap() > 0.0, "{json}");
     assert!(chosen[0]["spans"].is_array() && chosen[0]["number"].is_u64(), "{json}");
     let inline = file(&directory, "inline.txt", &suggest(&["--format", "inline"]));
-    success(&["data", "check", &inline]);
+    success(&["data", "check", &inline, "--format", "inline"]); // Without any label it could be plain text.
 }
 
 #[test]
