@@ -259,7 +259,11 @@ impl WithSimd for Run<'_, '_> {
                             tiles(simd, &columns(rows_of_a, len), panel, rows, write);
                         }
                         Left::Strips(a) => {
-                            let columns = a.strip(i, (p, len)).iter().copied();
+                            // Number by number: a copy of the array would go through memory.
+                            let columns = a.strip(i, (p, len)).iter().map(
+                                #[inline(always)]
+                                |a| [a[0], a[1], a[2], a[3], a[4], a[5]],
+                            );
                             tiles(simd, &columns, panel, rows, write);
                         }
                     }
