@@ -97,6 +97,17 @@ pub struct ErrorBody {
     pub error: ErrorDetail,
 }
 
+/// The refusals of an operation, for the `OpenAPI` document.
+#[derive(utoipa::IntoResponses)]
+pub enum ErrorResponses {
+    /// Refused
+    #[response(status = "4XX")]
+    Refused(ErrorBody),
+    /// Failed
+    #[response(status = "5XX")]
+    Failed(ErrorBody),
+}
+
 /// What is wrong with a request.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ErrorDetail {

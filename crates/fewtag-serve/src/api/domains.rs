@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::body::{IfMatch, Json, Name, NameAndId, etag, no_example};
 use crate::App;
-use crate::error::{ApiError, ApiResult, Code, ErrorBody};
+use crate::error::{ApiError, ApiResult, Code, ErrorResponses};
 use crate::request::{NewExample, check_name, check_support, draft, sentences};
 use crate::store::{Changed, Domain, DomainInfo, Draft};
 
@@ -58,8 +58,7 @@ pub struct Change {
     get, path = "/v1/domains", tag = "domains", operation_id = "list_domains",
     responses(
         (status = 200, body = Domains),
-        (status = "4XX", description = "Refused", body = ErrorBody),
-        (status = "5XX", description = "Failed", body = ErrorBody),
+        ErrorResponses,
     )
 )]
 pub async fn list(State(app): State<App>) -> ApiResult<axum::Json<Domains>> {
@@ -72,8 +71,7 @@ pub async fn list(State(app): State<App>) -> ApiResult<axum::Json<Domains>> {
     request_body = NewDomain,
     responses(
         (status = 201, body = Change, headers(("ETag" = String))),
-        (status = "4XX", description = "Refused", body = ErrorBody),
-        (status = "5XX", description = "Failed", body = ErrorBody),
+        ErrorResponses,
     )
 )]
 pub async fn create(
@@ -93,8 +91,7 @@ pub async fn create(
     params(("name" = String, Path, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")),
     responses(
         (status = 200, body = Domain, headers(("ETag" = String))),
-        (status = "4XX", description = "Refused", body = ErrorBody),
-        (status = "5XX", description = "Failed", body = ErrorBody),
+        ErrorResponses,
     )
 )]
 pub async fn read(State(app): State<App>, Name(name): Name) -> ApiResult<Response> {
@@ -115,8 +112,7 @@ pub async fn read(State(app): State<App>, Name(name): Name) -> ApiResult<Respons
     request_body = Examples,
     responses(
         (status = 200, body = Change, headers(("ETag" = String))),
-        (status = "4XX", description = "Refused", body = ErrorBody),
-        (status = "5XX", description = "Failed", body = ErrorBody),
+        ErrorResponses,
     )
 )]
 pub async fn replace(
@@ -152,8 +148,7 @@ pub async fn replace(
     ),
     responses(
         (status = 204, description = "It is gone"),
-        (status = "4XX", description = "Refused", body = ErrorBody),
-        (status = "5XX", description = "Failed", body = ErrorBody),
+        ErrorResponses,
     )
 )]
 pub async fn delete(
@@ -175,8 +170,7 @@ pub async fn delete(
     request_body = Examples,
     responses(
         (status = 200, body = Change, headers(("ETag" = String))),
-        (status = "4XX", description = "Refused", body = ErrorBody),
-        (status = "5XX", description = "Failed", body = ErrorBody),
+        ErrorResponses,
     )
 )]
 pub async fn add_examples(
@@ -206,8 +200,7 @@ pub async fn add_examples(
     request_body = NewExample,
     responses(
         (status = 200, body = Change, headers(("ETag" = String))),
-        (status = "4XX", description = "Refused", body = ErrorBody),
-        (status = "5XX", description = "Failed", body = ErrorBody),
+        ErrorResponses,
     )
 )]
 pub async fn replace_example(
@@ -237,8 +230,7 @@ pub async fn replace_example(
     ),
     responses(
         (status = 200, body = Change, headers(("ETag" = String))),
-        (status = "4XX", description = "Refused", body = ErrorBody),
-        (status = "5XX", description = "Failed", body = ErrorBody),
+        ErrorResponses,
     )
 )]
 pub async fn delete_example(

@@ -14,7 +14,7 @@ use super::body::{IfMatch, Name, Parameters, Raw, etag};
 use super::domains::{Change, change};
 use super::tag::blocking;
 use crate::App;
-use crate::error::{ApiResult, ErrorBody};
+use crate::error::{ApiResult, ErrorResponses};
 use crate::request::{check_support, check_texts, data_format, draft, label};
 use crate::store::Draft;
 
@@ -66,8 +66,7 @@ pub struct Export {
     request_body(content = String, content_type = "application/octet-stream", description = "The file"),
     responses(
         (status = 200, body = Change, headers(("ETag" = String))),
-        (status = "4XX", description = "Refused", body = ErrorBody),
-        (status = "5XX", description = "Failed", body = ErrorBody),
+        ErrorResponses,
     )
 )]
 pub async fn import(
@@ -124,8 +123,7 @@ fn read(bytes: &[u8], options: &ReadOptions) -> ApiResult<(Vec<Draft>, Vec<Strin
     responses(
         (status = 200, description = "The file", body = String, content_type = "text/plain",
          headers(("ETag" = String))),
-        (status = "4XX", description = "Refused", body = ErrorBody),
-        (status = "5XX", description = "Failed", body = ErrorBody),
+        ErrorResponses,
     )
 )]
 pub async fn export(

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use super::body::Json;
 use super::tag::{blocking, learner, replies};
 use crate::App;
-use crate::error::{ApiError, ApiResult, Code, ErrorBody};
+use crate::error::{ApiError, ApiResult, Code, ErrorResponses};
 use crate::request::{
     NewExample, check_batch, check_name, check_support, draft, prepare, sentences,
 };
@@ -138,8 +138,7 @@ struct Marked {
     request_body = Predict,
     responses(
         (status = 200, body = Predictions),
-        (status = "4XX", description = "Refused", body = ErrorBody),
-        (status = "5XX", description = "Failed", body = ErrorBody),
+        ErrorResponses,
     )
 )]
 pub async fn predict(
@@ -176,8 +175,7 @@ pub async fn predict(
     request_body = Setup,
     responses(
         (status = 200, body = ModelVersion),
-        (status = "4XX", description = "Refused", body = ErrorBody),
-        (status = "5XX", description = "Failed", body = ErrorBody),
+        ErrorResponses,
     )
 )]
 pub async fn setup(
@@ -198,8 +196,7 @@ pub async fn setup(
     request_body = Event,
     responses(
         (status = 200, body = ModelVersion),
-        (status = "4XX", description = "Refused", body = ErrorBody),
-        (status = "5XX", description = "Failed", body = ErrorBody),
+        ErrorResponses,
     )
 )]
 pub async fn webhook(

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::body::{Json, Name, etag};
 use crate::App;
-use crate::error::{ApiError, ApiResult, Code, ErrorBody};
+use crate::error::{ApiError, ApiResult, Code, ErrorResponses};
 use crate::learner::Learner;
 use crate::queue::{Item, Replies, Reply};
 use crate::request::{
@@ -45,8 +45,7 @@ pub struct Results {
             (String = "application/x-ndjson"),
             (String = "text/plain"),
         )),
-        (status = "4XX", description = "Refused", body = ErrorBody),
-        (status = "5XX", description = "Failed", body = ErrorBody),
+        ErrorResponses,
     )
 )]
 pub async fn tag(
@@ -91,8 +90,7 @@ pub async fn tag(
             (String = "application/x-ndjson"),
             (String = "text/plain"),
         ), headers(("ETag" = String))),
-        (status = "4XX", description = "Refused", body = ErrorBody),
-        (status = "5XX", description = "Failed", body = ErrorBody),
+        ErrorResponses,
     )
 )]
 pub async fn tag_domain(
@@ -121,8 +119,7 @@ pub async fn tag_domain(
     responses(
         (status = 200, description = "As `fewtag support check --format json` prints it", body = Object,
          headers(("ETag" = String))),
-        (status = "4XX", description = "Refused", body = ErrorBody),
-        (status = "5XX", description = "Failed", body = ErrorBody),
+        ErrorResponses,
     )
 )]
 pub async fn check_domain(State(app): State<App>, Name(name): Name) -> ApiResult<Response> {
