@@ -249,6 +249,8 @@ def combinations() -> list[Settings]:
             ("prototype", "projection", 0.0, "transfer"),
             ("prototype", "projection", 0.5, "transfer"),
             ("prototype", "dot", 0.5, "none"),
+            ("nearest", "cosine", 0.0, "transfer"),
+            ("soft", "projection", 0.0, "transfer"),
         )
     ]
 
@@ -287,7 +289,7 @@ def training_file(encoder: Path, read: list[episodes.Episode]) -> dict:
 def dropout_file(encoder: Path, read: list[episodes.Episode]) -> dict:
     """The loss of one batch and the norm of its gradient under dropout: moments over many draws."""
     rate, draws, cases = 0.1, 400, []
-    for settings in (combinations()[1], combinations()[9]):
+    for settings in (combinations()[1], combinations()[11]):
         tagger = seeded_tagger(encoder, settings, SCALE, rate).train()
         torch.manual_seed(5)
         samples = []

@@ -8,7 +8,7 @@ Paired context has one pair per support sentence; separate context has a single 
 import torch
 from torch import Tensor
 
-SCORERS = ("mn", "nmn", "prototype", "nearest")
+SCORERS = ("mn", "nmn", "prototype", "nearest", "soft")
 SIMILARITIES = ("dot", "cosine", "squared_distance", "projection")
 
 
@@ -38,9 +38,10 @@ def emissions(
             prototypes = (1 - names[0]) * prototypes + names[0] * names[1]
         query = torch.stack([q for q, _ in pairs]).mean(0)
         return similarity(kind, query, prototypes)
-    if scorer == "nearest":
+    if scorer in ("nearest", "soft"):
         scores = torch.cat([similarity(kind, q, k) for q, k in pairs], 1)  # [n, all support words]
-        return torch.stack([scores[:, column > 0].amax(1) for column in torch.cat(members).T], 1)
+        fold = (lambda x: x.amax(1)) if scorer == "nearest" else (lambda x: x.exp().mean(1).log())
+        return torch.stack([fold(scores[:, column > 0]) for column in torch.cat(members).T], 1)
     total = sum(similarity(kind, q, k) @ m for (q, k), m in zip(pairs, members))
     return total / counts if scorer == "nmn" else total
 

@@ -16,7 +16,7 @@ from .tags import name_words, tag_set
 @dataclass(frozen=True)
 class Settings:
     context: str = "separate"  # paired | separate
-    scorer: str = "prototype"  # mn | nmn | prototype | nearest
+    scorer: str = "prototype"  # mn | nmn | prototype | nearest | soft
     similarity: str = "dot"  # dot | cosine | squared_distance | projection
     label_names: float = 0.0  # the weight of label-name vectors in prototypes
     transitions: str = "transfer"  # transfer | rule | none
