@@ -14,25 +14,12 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 from reference.episodes import Sentence  # noqa: E402
-from reference.model import Settings, Tagger  # noqa: E402
-
-
-def load(directory: Path) -> Tagger:
-    description = json.loads((directory / "fewtag.json").read_text())
-    s, head = description["settings"], description["head"]
-    settings = Settings(
-        "paired", s["scorer"], s["similarity"], s["label_names"], s["transitions"], s["constrained"], s["borrow"]
-    )
-    tagger = Tagger(directory, settings, head["scale"])
-    with torch.no_grad():
-        for name, values in head["transitions"].items():
-            getattr(tagger.transitions, name).copy_(torch.tensor(values))
-    return tagger.eval()
+from reference.model import Tagger  # noqa: E402
 
 
 def main() -> None:
     torch.set_num_threads(int(sys.argv[3]))
-    tagger = load(Path(sys.argv[1]))
+    tagger = Tagger.load(Path(sys.argv[1]), "paired")
     support = [Sentence(words, tags) for words, tags in json.loads(Path(sys.argv[2]).read_text())]
     print("ready", flush=True)
     for line in sys.stdin:

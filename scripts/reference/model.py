@@ -1,6 +1,7 @@
 """The whole tagger: encoder, emission scorer, λ, collapsed transitions, CRF."""
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import torch
@@ -32,6 +33,18 @@ class Tagger(nn.Module):
         self.scale = nn.Parameter(torch.tensor(scale))  # λ
         self.transitions = crf.Collapsed()
 
+    @classmethod
+    def load(cls, directory: Path, context: str | None = None) -> "Tagger":
+        """A model directory with weights in f32 (`fewtag model convert --storage f32`), in its own context or another."""
+        description = json.loads((directory / "fewtag.json").read_text())
+        known, head = description["settings"], description["head"]
+        settings = {field.name: known[field.name] for field in fields(Settings)} | ({"context": context} if context else {})
+        tagger = cls(directory, Settings(**settings), head["scale"])
+        with torch.no_grad():
+            for name, values in head["transitions"].items():
+                getattr(tagger.transitions, name).copy_(torch.tensor(values))
+        return tagger.eval()
+
     def emissions(self, support: list[Sentence], queries: list[Sentence]) -> tuple[list[str], list[Tensor]]:
         """The tag set and per query the emissions [n, L], before λ. In separate context the support is encoded once."""
         s = self.settings
@@ -61,7 +74,10 @@ class Tagger(nn.Module):
 
     @torch.no_grad()
     def tag(self, support: list[Sentence], queries: list[Sentence]) -> list[list[str]]:
-        tags, scores = self.emissions(support, queries)
+        return self.decode(*self.emissions(support, queries))
+
+    def decode(self, tags: list[str], scores: list[Tensor]) -> list[list[str]]:
+        """The best tags for each query's emissions [n, L], before λ."""
         return [[tags[i] for i in self._path(self.scale * e, tags)] for e in scores]
 
     def _path(self, scores: Tensor, tags: list[str]) -> list[int]:

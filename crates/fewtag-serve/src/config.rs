@@ -47,11 +47,13 @@ pub struct Limits {
     pub batch: usize,
     /// Requests that are answered at a time.
     pub concurrency: usize,
-    /// Cost that may wait: word pieces that the encoder has to read.
+    /// Cost that may wait: word pieces that the encoder has to read. The default is 1.5 s of work for two cores
+    /// (benchmarks/serve), which bounds how long an accepted request takes.
     pub queue: usize,
-    /// Cost that the encoder is given at a time.
+    /// Cost that the encoder is given at a time. Larger batches than the default are not faster, and a short request
+    /// waits for the batches of a long one.
     pub batch_cost: usize,
-    /// Bytes of adapted domains that are kept for the next request.
+    /// Bytes of what the encoder made of examples that are kept for the next request.
     pub cache: usize,
     /// How long a client may take to send a request.
     pub patience: Duration,
@@ -65,8 +67,8 @@ impl Default for Limits {
             support: 1_000,
             batch: 10_000,
             concurrency: 1_024,
-            queue: 32_768,
-            batch_cost: 2_048,
+            queue: 8_192,
+            batch_cost: 512,
             cache: 256 << 20,
             patience: Duration::from_secs(30),
         }

@@ -1,7 +1,8 @@
-//! A support set that has been, or will be, read by the encoder, and the memory for those of domains.
+//! A support set that has been, or will be, read by the encoder, and the memory for those that may come again.
 //!
-//! A [`Learner`] is read with the first batch that needs it and then kept. [`Learners`] keeps them by name, version and context, up to
-//! a number of bytes; a domain that was not used for the longest time goes first, an older version at once.
+//! A [`Learner`] is read with the first batch that needs it and then kept. [`Learners`] keeps those of domains by name and
+//! version, those of requests by their examples, up to a number of bytes; what was not used for the longest time goes
+//! first, an older version of a domain at once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -88,11 +89,22 @@ impl Learner {
     }
 }
 
-/// Which domain, and how it is read.
+/// Whose examples.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
-    name: String,
-    context: Context,
+pub enum Owner {
+    /// A domain, by its name.
+    Domain(String),
+    /// A request, by the SHA-256 digest of its examples: they cannot be passed off for another's.
+    Request([u8; 32]),
+}
+
+/// Whose examples, and how they are read.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// Whose.
+    pub owner: Owner,
+    /// How.
+    pub context: Context,
 }
 
 struct Kept {
@@ -102,7 +114,7 @@ struct Kept {
     used: u64,
 }
 
-/// The learners of domains.
+/// The learners that are kept.
 pub struct Learners {
     most: usize,
     kept: Mutex<Shelf>,
@@ -115,6 +127,15 @@ struct Shelf {
     clock: u64,
 }
 
+impl Shelf {
+    fn find(&mut self, key: &Key, version: i64) -> Option<Arc<Learner>> {
+        self.clock += 1;
+        let kept = self.learners.get_mut(key).filter(|kept| kept.version == version)?;
+        kept.used = self.clock;
+        Some(Arc::clone(&kept.learner))
+    }
+}
+
 impl Learners {
     /// Keeps at most `most` bytes.
     #[must_use]
@@ -122,27 +143,22 @@ impl Learners {
         Self { most, kept: Mutex::default() }
     }
 
-    /// The learner of this version of a domain, if it is kept.
+    /// The learner of this version, if it is kept.
     #[must_use]
-    pub fn find(&self, name: &str, version: i64, context: Context) -> Option<Arc<Learner>> {
-        let mut shelf = self.shelf();
-        shelf.clock += 1;
-        let now = shelf.clock;
-        let kept = shelf.learners.get_mut(&Key { name: name.to_owned(), context })?;
-        if kept.version != version {
-            return None;
-        }
-        kept.used = now;
-        Some(Arc::clone(&kept.learner))
+    pub fn find(&self, key: &Key, version: i64) -> Option<Arc<Learner>> {
+        self.shelf().find(key, version)
     }
 
-    /// Keeps a learner, instead of other versions of its domain and of what was not used for the longest time.
-    pub fn keep(&self, name: &str, version: i64, context: Context, of: &Arc<Learner>) {
+    /// Keeps a learner, instead of other versions and of what was not used for the longest time. If another request was faster, its
+    /// learner is answered: two that are the same would both be read.
+    pub fn keep(&self, key: Key, version: i64, learner: Arc<Learner>) -> Arc<Learner> {
         let mut shelf = self.shelf();
-        shelf.clock += 1;
-        let key = Key { name: name.to_owned(), context };
-        let kept = Kept { version, learner: Arc::clone(of), bytes: of.bytes(), used: shelf.clock };
-        shelf.bytes += kept.bytes;
+        if let Some(known) = shelf.find(&key, version) {
+            return known;
+        }
+        let (bytes, used) = (learner.bytes(), shelf.clock);
+        shelf.bytes += bytes;
+        let kept = Kept { version, learner: Arc::clone(&learner), bytes, used };
         if let Some(old) = shelf.learners.insert(key, kept) {
             shelf.bytes -= old.bytes;
         }
@@ -153,6 +169,7 @@ impl Learners {
                 shelf.bytes -= gone.bytes;
             }
         }
+        learner
     }
 
     /// How many bytes are kept.

@@ -30,9 +30,9 @@ pub struct Metrics {
     waited: Histogram,
     batch_texts: Histogram,
     batch_cost: Histogram,
-    /// How often an adapted domain was there already.
+    /// How often adapted examples were there already.
     pub(crate) cache_hits: Counter,
-    /// How often it was not.
+    /// How often they were not.
     pub(crate) cache_misses: Counter,
     cache_bytes: Gauge<f64, AtomicU64>,
     rejected: Counter,
@@ -68,9 +68,9 @@ impl Default for Metrics {
         of.register_with_unit("queue_wait", help, Unit::Seconds, metrics.waited.clone());
         of.register("batch_texts", "Texts in a batch", metrics.batch_texts.clone());
         of.register("batch_cost", "Word pieces in a batch", metrics.batch_cost.clone());
-        of.register("cache_hits", "Adapted domains found in memory", metrics.cache_hits.clone());
-        of.register("cache_misses", "Adapted domains to be made", metrics.cache_misses.clone());
-        let help = "Adapted domains in memory";
+        of.register("cache_hits", "Adapted examples found in memory", metrics.cache_hits.clone());
+        of.register("cache_misses", "Adapted examples to be made", metrics.cache_misses.clone());
+        let help = "Adapted examples in memory";
         of.register_with_unit("cache", help, Unit::Bytes, metrics.cache_bytes.clone());
         of.register(
             "rejected",

@@ -67,6 +67,7 @@ struct Waiting {
 pub struct Queue {
     room: Arc<Semaphore>,
     most: usize,
+    batch_cost: usize,
     sender: mpsc::Sender<Waiting>,
     /// Nanoseconds per piece, lately.
     pace: Arc<AtomicU64>,
@@ -78,11 +79,26 @@ impl Queue {
     pub fn start(limits: &Limits, metrics: Arc<Metrics>) -> Self {
         let (sender, receiver) = mpsc::channel();
         let pace = Arc::new(AtomicU64::new(100_000));
-        let worker =
-            Worker { receiver, batch_cost: limits.batch_cost, pace: Arc::clone(&pace), metrics };
+        let (batch_cost, most) = (limits.batch_cost, limits.queue);
+        let worker = Worker { receiver, batch_cost, pace: Arc::clone(&pace), metrics };
         std::thread::spawn(move || worker.run());
-        let room = Arc::new(Semaphore::new(limits.queue));
-        Self { room, most: limits.queue, sender, pace }
+        Self { room: Arc::new(Semaphore::new(most)), most, batch_cost, sender, pace }
+    }
+
+    /// Refuses texts for which there is no room whatever their words are: cheaper than to cut them into pieces first, and
+    /// what is refused must cost little when much is.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::Overloaded`] if too much waits already.
+    pub fn check<'a>(&self, texts: impl IntoIterator<Item = &'a String>) -> ApiResult<()> {
+        // A word is a piece at least, and a text begins and ends with one. Of a long request only the first part needs room now.
+        let least = |text: &String| match text.split_whitespace().count() {
+            0 => 0,
+            n_words => n_words + 2,
+        };
+        let least = texts.into_iter().map(least).sum::<usize>().min(self.batch_cost).min(self.most);
+        if least <= self.room.available_permits() { Ok(()) } else { Err(self.overloaded()) }
     }
 
     /// Takes texts in, if there is room at once.

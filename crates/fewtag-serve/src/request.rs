@@ -6,7 +6,8 @@ use std::sync::Arc;
 use fewtag::answer::Thresholds;
 use fewtag::data::{self, ReadOptions};
 use fewtag::{Context, Error, Sentence, SupportSet, Tag, words};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
 use crate::config::Limits;
@@ -16,7 +17,7 @@ use crate::queue::{Item, Wanted};
 use crate::store::{Draft, Example, LabelledSpan};
 
 /// A labelled text.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewExample {
     /// Of an example that the domain has or had: it keeps its id. Otherwise the server gives one.
@@ -199,6 +200,16 @@ pub fn check_name(name: &str) -> ApiResult<()> {
     }
     let message = "a domain's name has 1 to 100 ASCII letters, digits, `.`, `_` or `-`, and begins with a letter or digit";
     Err(ApiError::new(Code::InvalidDomainName, message).at("name"))
+}
+
+/// What tells examples from others: the SHA-256 digest of their JSON.
+///
+/// # Panics
+///
+/// Never: examples are JSON.
+#[must_use]
+pub fn digest(examples: &[NewExample]) -> [u8; 32] {
+    Sha256::digest(serde_json::to_vec(examples).expect("examples are JSON")).into()
 }
 
 /// Checks the number of examples and each of them; `place` is where they stand in the request.

@@ -74,13 +74,13 @@ struct Options {
     /// Requests that are answered at a time [default: 1024]
     #[arg(long, env = "FEWTAG_MAX_CONCURRENCY", value_name = "N")]
     max_concurrency: Option<usize>,
-    /// Word pieces that may wait for the encoder; beyond it requests are refused with 429 [default: 32768]
+    /// Word pieces that may wait for the encoder; beyond it requests are refused with 429 [default: 8192]
     #[arg(long, env = "FEWTAG_MAX_QUEUE", value_name = "PIECES")]
     max_queue: Option<usize>,
-    /// Word pieces that the encoder reads at a time; 1 tags one by one [default: 2048]
+    /// Word pieces that the encoder reads at a time; 1 tags one by one [default: 512]
     #[arg(long, env = "FEWTAG_BATCH_COST", value_name = "PIECES")]
     batch_cost: Option<usize>,
-    /// Bytes of adapted domains that are kept in memory [default: 268435456]
+    /// Bytes of what the encoder made of examples that are kept in memory [default: 268435456]
     #[arg(long, env = "FEWTAG_CACHE", value_name = "BYTES")]
     cache: Option<usize>,
     /// Seconds that a client may take to send a request [default: 30]

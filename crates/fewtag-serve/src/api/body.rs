@@ -2,10 +2,11 @@
 
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{FromRequest, FromRequestParts, Query, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
 use serde::de::DeserializeOwned;
+use utoipa::IntoParams;
 
 use crate::App;
 use crate::config::Limits;
@@ -80,34 +81,49 @@ fn refused(error: &serde_json::Error) -> ApiError {
     ApiError::new(code, error.to_string())
 }
 
-/// The `{name}` of a path: a name that a domain may have.
-pub struct Name(pub String);
+/// The domain of a path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub struct InDomain {
+    /// The domain's name.
+    #[param(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    pub name: String,
+}
 
-/// The `{name}` and `{id}` of a path.
-pub struct NameAndId(pub String, pub i64);
+/// The example of a path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub struct OfExample {
+    /// The example's id.
+    #[param(value_type = String)]
+    pub id: i64,
+}
 
-impl FromRequestParts<App> for Name {
+impl FromRequestParts<App> for InDomain {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> ApiResult<Self> {
-        let path = Path::<String>::from_request_parts(parts, app).await;
-        let Path(name) = path.map_err(|error| ApiError::new(Code::NotFound, error.body_text()))?;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> ApiResult<Self> {
+        let name = in_path(parts, "name").await?;
         check_name(&name)?;
-        Ok(Self(name))
+        Ok(Self { name })
     }
 }
 
-impl FromRequestParts<App> for NameAndId {
+impl FromRequestParts<App> for OfExample {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> ApiResult<Self> {
-        let path = Path::<(String, String)>::from_request_parts(parts, app).await;
-        let Path((name, id)) =
-            path.map_err(|error| ApiError::new(Code::NotFound, error.body_text()))?;
-        check_name(&name)?;
-        let number = id.parse().map_err(|_| no_example(&id))?;
-        Ok(Self(name, number))
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> ApiResult<Self> {
+        let id = in_path(parts, "id").await?;
+        Ok(Self { id: id.parse().map_err(|_| no_example(&id))? })
     }
+}
+
+/// The part of the path that stands for `{name}`.
+async fn in_path(parts: &mut Parts, name: &str) -> ApiResult<String> {
+    let path = RawPathParams::from_request_parts(parts, &()).await;
+    let path = path.map_err(|error| ApiError::new(Code::NotFound, error.body_text()))?;
+    let found = path.iter().find(|(key, _)| *key == name);
+    Ok(found.expect("a route has the parameters of its handler").1.to_owned())
 }
 
 pub(super) fn no_example(id: &str) -> ApiError {
@@ -129,12 +145,18 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Parameters<T> {
 }
 
 /// The version that a change is meant for, if the client says so.
-pub struct IfMatch(pub Option<Expected>);
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+pub struct IfMatch {
+    /// The version that is to be changed, as its `ETag`, or `*` for any.
+    #[param(rename = "If-Match", value_type = Option<String>)]
+    pub expected: Option<Expected>,
+}
 
 impl IfMatch {
     /// Without a word about it, any version.
     pub fn or_any(self) -> Expected {
-        self.0.unwrap_or(Expected::Any)
+        self.expected.unwrap_or(Expected::Any)
     }
 }
 
@@ -142,7 +164,7 @@ impl FromRequestParts<App> for IfMatch {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> ApiResult<Self> {
-        Ok(Self(expected(&parts.headers)))
+        Ok(Self { expected: expected(&parts.headers) })
     }
 }
 

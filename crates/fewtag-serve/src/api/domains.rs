@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::body::{IfMatch, Json, Name, NameAndId, etag, no_example};
+use super::body::{IfMatch, InDomain, Json, OfExample, etag, no_example};
 use crate::App;
 use crate::error::{ApiError, ApiResult, Code, ErrorResponses};
 use crate::request::{NewExample, check_name, check_support, draft, sentences};
@@ -88,13 +88,13 @@ pub async fn create(
 /// Read a domain
 #[utoipa::path(
     get, path = "/v1/domains/{name}", tag = "domains", operation_id = "read_domain",
-    params(("name" = String, Path, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")),
+    params(InDomain),
     responses(
         (status = 200, body = Domain, headers(("ETag" = String))),
         ErrorResponses,
     )
 )]
-pub async fn read(State(app): State<App>, Name(name): Name) -> ApiResult<Response> {
+pub async fn read(State(app): State<App>, InDomain { name }: InDomain) -> ApiResult<Response> {
     let domain = app.store.read(&name).await?;
     Ok((etag(domain.version), axum::Json(domain)).into_response())
 }
@@ -105,10 +105,7 @@ pub async fn read(State(app): State<App>, Name(name): Name) -> ApiResult<Respons
 /// has or had keep it.
 #[utoipa::path(
     put, path = "/v1/domains/{name}", tag = "domains", operation_id = "replace_domain",
-    params(
-        ("name" = String, Path, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"),
-        ("If-Match" = Option<String>, Header),
-    ),
+    params(InDomain, IfMatch),
     request_body = Examples,
     responses(
         (status = 200, body = Change, headers(("ETag" = String))),
@@ -117,8 +114,8 @@ pub async fn read(State(app): State<App>, Name(name): Name) -> ApiResult<Respons
 )]
 pub async fn replace(
     State(app): State<App>,
-    Name(name): Name,
-    IfMatch(expected): IfMatch,
+    InDomain { name }: InDomain,
+    IfMatch { expected }: IfMatch,
     Json(Examples { examples }): Json<Examples>,
 ) -> ApiResult<Response> {
     let Some(expected) = expected else {
@@ -142,10 +139,7 @@ pub async fn replace(
 /// Delete a domain
 #[utoipa::path(
     delete, path = "/v1/domains/{name}", tag = "domains", operation_id = "delete_domain",
-    params(
-        ("name" = String, Path, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"),
-        ("If-Match" = Option<String>, Header),
-    ),
+    params(InDomain, IfMatch),
     responses(
         (status = 204, description = "It is gone"),
         ErrorResponses,
@@ -153,7 +147,7 @@ pub async fn replace(
 )]
 pub async fn delete(
     State(app): State<App>,
-    Name(name): Name,
+    InDomain { name }: InDomain,
     if_match: IfMatch,
 ) -> ApiResult<StatusCode> {
     app.store.delete(&name, if_match.or_any()).await?;
@@ -163,10 +157,7 @@ pub async fn delete(
 /// Add examples
 #[utoipa::path(
     post, path = "/v1/domains/{name}/examples", tag = "domains", operation_id = "add_examples",
-    params(
-        ("name" = String, Path, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"),
-        ("If-Match" = Option<String>, Header),
-    ),
+    params(InDomain, IfMatch),
     request_body = Examples,
     responses(
         (status = 200, body = Change, headers(("ETag" = String))),
@@ -175,7 +166,7 @@ pub async fn delete(
 )]
 pub async fn add_examples(
     State(app): State<App>,
-    Name(name): Name,
+    InDomain { name }: InDomain,
     if_match: IfMatch,
     Json(Examples { examples }): Json<Examples>,
 ) -> ApiResult<Response> {
@@ -192,11 +183,7 @@ pub async fn add_examples(
 /// Replace an example
 #[utoipa::path(
     put, path = "/v1/domains/{name}/examples/{id}", tag = "domains", operation_id = "replace_example",
-    params(
-        ("name" = String, Path, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"),
-        ("id" = String, Path),
-        ("If-Match" = Option<String>, Header),
-    ),
+    params(InDomain, OfExample, IfMatch),
     request_body = NewExample,
     responses(
         (status = 200, body = Change, headers(("ETag" = String))),
@@ -205,7 +192,8 @@ pub async fn add_examples(
 )]
 pub async fn replace_example(
     State(app): State<App>,
-    NameAndId(name, id): NameAndId,
+    InDomain { name }: InDomain,
+    OfExample { id }: OfExample,
     if_match: IfMatch,
     Json(example): Json<NewExample>,
 ) -> ApiResult<Response> {
@@ -223,11 +211,7 @@ pub async fn replace_example(
 /// Delete an example
 #[utoipa::path(
     delete, path = "/v1/domains/{name}/examples/{id}", tag = "domains", operation_id = "delete_example",
-    params(
-        ("name" = String, Path, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"),
-        ("id" = String, Path),
-        ("If-Match" = Option<String>, Header),
-    ),
+    params(InDomain, OfExample, IfMatch),
     responses(
         (status = 200, body = Change, headers(("ETag" = String))),
         ErrorResponses,
@@ -235,7 +219,8 @@ pub async fn replace_example(
 )]
 pub async fn delete_example(
     State(app): State<App>,
-    NameAndId(name, id): NameAndId,
+    InDomain { name }: InDomain,
+    OfExample { id }: OfExample,
     if_match: IfMatch,
 ) -> ApiResult<Response> {
     let changed = app.store.change(&name, if_match.or_any(), |all, _| {

@@ -10,7 +10,7 @@ use fewtag::scheme::Scheme;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::body::{IfMatch, Name, Parameters, Raw, etag};
+use super::body::{IfMatch, InDomain, Parameters, Raw, etag};
 use super::domains::{Change, change};
 use super::tag::blocking;
 use crate::App;
@@ -58,11 +58,7 @@ pub struct Export {
 /// Import a file of labelled sentences in any data format
 #[utoipa::path(
     post, path = "/v1/domains/{name}/import", tag = "files", operation_id = "import",
-    params(
-        ("name" = String, Path, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"),
-        ("If-Match" = Option<String>, Header),
-        Import,
-    ),
+    params(InDomain, IfMatch, Import),
     request_body(content = String, content_type = "application/octet-stream", description = "The file"),
     responses(
         (status = 200, body = Change, headers(("ETag" = String))),
@@ -71,7 +67,7 @@ pub struct Export {
 )]
 pub async fn import(
     State(app): State<App>,
-    Name(name): Name,
+    InDomain { name }: InDomain,
     Parameters(Import { format, mode, repair }): Parameters<Import>,
     if_match: IfMatch,
     Raw(bytes): Raw,
@@ -119,7 +115,7 @@ fn read(bytes: &[u8], options: &ReadOptions) -> ApiResult<(Vec<Draft>, Vec<Strin
 /// Export a domain in any data format
 #[utoipa::path(
     get, path = "/v1/domains/{name}/export", tag = "files", operation_id = "export",
-    params(("name" = String, Path, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"), Export),
+    params(InDomain, Export),
     responses(
         (status = 200, description = "The file", body = String, content_type = "text/plain",
          headers(("ETag" = String))),
@@ -128,7 +124,7 @@ fn read(bytes: &[u8], options: &ReadOptions) -> ApiResult<(Vec<Draft>, Vec<Strin
 )]
 pub async fn export(
     State(app): State<App>,
-    Name(name): Name,
+    InDomain { name }: InDomain,
     Parameters(Export { format }): Parameters<Export>,
 ) -> ApiResult<Response> {
     let format = data_format(format.as_deref().unwrap_or("spacy"))?;

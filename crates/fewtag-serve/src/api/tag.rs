@@ -13,13 +13,13 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
-use super::body::{Json, Name, etag};
+use super::body::{InDomain, Json, etag};
 use crate::App;
 use crate::error::{ApiError, ApiResult, Code, ErrorResponses};
-use crate::learner::Learner;
+use crate::learner::{Key, Learner, Owner};
 use crate::queue::{Item, Replies, Reply};
 use crate::request::{
-    self, DomainTagRequest, Options, Output, Prepared, TagRequest, check_batch, prepare,
+    self, DomainTagRequest, NewExample, Options, Output, Prepared, TagRequest, check_batch, prepare,
 };
 
 /// What was found in each text, in the order of the texts.
@@ -56,8 +56,9 @@ pub async fn tag(
     let (options, groups, place) = request.parts()?;
     let limits = app.config.limits;
     check_batch(groups.iter().map(|group| group.texts.len()).sum(), &limits)?;
+    app.queue.check(groups.iter().flat_map(|group| &group.texts))?;
     let (wanted, context) = (Arc::clone(&options.wanted), context(&app, &options));
-    let tagger = app.tagger.clone();
+    let asked = App::clone(&app);
     let prepared = blocking(move || {
         let mut all = Vec::new();
         for (at, group) in groups.into_iter().enumerate() {
@@ -65,11 +66,7 @@ pub async fn tag(
                 "" => field.to_owned(),
                 place => format!("{place}[{at}].{field}"),
             };
-            let support = inside("support");
-            let sentences = request::sentences(&group.support, &limits, &support)?;
-            let set = fewtag::SupportSet::new(sentences)
-                .map_err(|error| ApiError::from(error).at(support))?;
-            let learner = Arc::new(Learner::new(&tagger, set, context)?);
+            let learner = learner_of(&asked, &group.support, context, inside("support"))?;
             all.extend(prepare(&learner, group.texts, &wanted, (&limits, &inside("texts")))?);
         }
         Ok(all)
@@ -82,7 +79,7 @@ pub async fn tag(
 /// Tag texts with a domain
 #[utoipa::path(
     post, path = "/v1/domains/{name}/tag", tag = "tag", operation_id = "tag_domain",
-    params(("name" = String, Path, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")),
+    params(InDomain),
     request_body = DomainTagRequest,
     responses(
         (status = 200, content(
@@ -95,13 +92,14 @@ pub async fn tag(
 )]
 pub async fn tag_domain(
     State(app): State<App>,
-    Name(name): Name,
+    InDomain { name }: InDomain,
     headers: HeaderMap,
     Json(request): Json<DomainTagRequest>,
 ) -> ApiResult<Response> {
     let (options, texts) = request.parts()?;
     let limits = app.config.limits;
     check_batch(texts.len(), &limits)?;
+    app.queue.check(&texts)?;
     let (version, learner) = learner(&app, &name, context(&app, &options)).await?;
     let wanted = Arc::clone(&options.wanted);
     let prepared = blocking(move || prepare(&learner, texts, &wanted, (&limits, "texts"))).await?;
@@ -115,14 +113,17 @@ pub async fn tag_domain(
 /// found. Sentences are numbered from 1, in the order of the examples.
 #[utoipa::path(
     get, path = "/v1/domains/{name}/check", tag = "domains", operation_id = "check_domain",
-    params(("name" = String, Path, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")),
+    params(InDomain),
     responses(
         (status = 200, description = "As `fewtag support check --format json` prints it", body = Object,
          headers(("ETag" = String))),
         ErrorResponses,
     )
 )]
-pub async fn check_domain(State(app): State<App>, Name(name): Name) -> ApiResult<Response> {
+pub async fn check_domain(
+    State(app): State<App>,
+    InDomain { name }: InDomain,
+) -> ApiResult<Response> {
     let (version, learner) = learner(&app, &name, app.tagger.settings().context).await?;
     let report = blocking(move || {
         let sentences = learner.support().sentences();
@@ -155,11 +156,10 @@ pub(super) async fn learner(
     context: Context,
 ) -> ApiResult<(i64, Arc<Learner>)> {
     let version = app.store.version(name).await?;
-    if let Some(learner) = app.learners.find(name, version, context) {
-        app.metrics.cache_hits.inc();
+    let key = Key { owner: Owner::Domain(name.to_owned()), context };
+    if let Some(learner) = known(app, &key, version) {
         return Ok((version, learner));
     }
-    app.metrics.cache_misses.inc();
     let domain = app.store.read(name).await?; // Perhaps a newer version already.
     let (version, tagger) = (domain.version, app.tagger.clone());
     let learner = blocking(move || {
@@ -167,8 +167,33 @@ pub(super) async fn learner(
         Ok(Arc::new(Learner::new(&tagger, support, context)?))
     })
     .await?;
-    app.learners.keep(name, version, context, &learner);
-    Ok((version, learner))
+    Ok((version, app.learners.keep(key, version, learner)))
+}
+
+/// The learner of a request's examples, from memory if a request before had the same; `place` is where they stand.
+fn learner_of(
+    app: &App,
+    examples: &[NewExample],
+    context: Context,
+    place: String,
+) -> ApiResult<Arc<Learner>> {
+    let key = Key { owner: Owner::Request(request::digest(examples)), context };
+    if let Some(learner) = known(app, &key, 0) {
+        return Ok(learner);
+    }
+    let sentences = request::sentences(examples, &app.config.limits, &place)?;
+    let set =
+        fewtag::SupportSet::new(sentences).map_err(|error| ApiError::from(error).at(place))?;
+    let learner = Arc::new(Learner::new(&app.tagger, set, context)?);
+    Ok(app.learners.keep(key, 0, learner))
+}
+
+fn known(app: &App, key: &Key, version: i64) -> Option<Arc<Learner>> {
+    let learner = app.learners.find(key, version);
+    let counter =
+        if learner.is_some() { &app.metrics.cache_hits } else { &app.metrics.cache_misses };
+    counter.inc();
+    learner
 }
 
 /// Runs what takes long where it does not keep others waiting.

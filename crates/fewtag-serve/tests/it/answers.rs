@@ -52,6 +52,22 @@ async fn answers_are_the_librarys_batched_or_not() {
 }
 
 #[tokio::test]
+async fn examples_that_come_again_are_read_once_and_answer_the_same() {
+    let server = Server::new().await;
+    let request = |artist: &str, context: &str| json!({"support": [example(artist)], "texts": TEXTS, "context": context});
+    let first = server.post("/v1/tag", &request("queen", "separate")).await;
+    let again = server.post("/v1/tag", &request("queen", "separate")).await;
+    assert_eq!(first.json(), again.json());
+    for other in [request("john", "separate"), request("queen", "paired")] {
+        assert_ne!(server.post("/v1/tag", &other).await.json(), first.json());
+    }
+    let text = server.get("/metrics").await.text;
+    for line in ["fewtag_cache_hits_total 1", "fewtag_cache_misses_total 3"] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+}
+
+#[tokio::test]
 async fn a_batch_may_mix_supports() {
     let server = Server::new().await;
     let group = |artist: &str| json!({"support": [example(artist)], "texts": [TEXTS[0]]});
