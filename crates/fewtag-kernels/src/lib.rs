@@ -37,13 +37,10 @@ pub(crate) fn sum(x: &[f32]) -> f32 {
     let mut sums = [0.0; LANES];
     let (chunks, rest) = x.as_chunks::<LANES>();
     for chunk in chunks {
-        for (sum, x) in sums.iter_mut().zip(chunk) {
-            *sum += x;
-        }
+        add_plain(&mut sums, chunk);
     }
-    for (sum, x) in sums.iter_mut().zip(rest) {
-        *sum += x;
-    }
+    // Filled up with zeros: an index that the compiler does not know would keep the sums in memory.
+    add_plain(&mut sums, &start_of::<LANES>(rest));
     add_in_pairs(sums)
 }
 
@@ -54,14 +51,17 @@ pub(crate) fn dot(x: &[f32], y: &[f32]) -> f32 {
     let (x_chunks, x_rest) = x.as_chunks::<LANES>();
     let (y_chunks, y_rest) = y.as_chunks::<LANES>();
     for (x, y) in x_chunks.iter().zip(y_chunks) {
-        for ((sum, x), y) in sums.iter_mut().zip(x).zip(y) {
-            *sum += x * y;
-        }
+        add_products(&mut sums, x, y);
     }
-    for ((sum, x), y) in sums.iter_mut().zip(x_rest).zip(y_rest) {
+    add_products(&mut sums, &start_of(x_rest), &start_of(y_rest));
+    add_in_pairs(sums)
+}
+
+#[inline(always)]
+fn add_products(sums: &mut [f32; LANES], x: &[f32; LANES], y: &[f32; LANES]) {
+    for ((sum, x), y) in sums.iter_mut().zip(x).zip(y) {
         *sum += x * y;
     }
-    add_in_pairs(sums)
 }
 
 #[inline(always)]
@@ -74,6 +74,16 @@ fn add_in_pairs(mut sums: [f32; LANES]) -> f32 {
         }
     }
     sums[0]
+}
+
+/// The first `N` numbers, filled up with zeros. Copies of a length that the compiler knows need no call.
+#[inline(always)]
+pub(crate) fn start_of<const N: usize>(x: &[f32]) -> [f32; N] {
+    x.first_chunk().copied().unwrap_or_else(|| {
+        let mut filled = [0.0; N];
+        filled[..x.len()].copy_from_slice(x);
+        filled
+    })
 }
 
 /// `Σ x²`, in single precision and a fixed order.

@@ -16,6 +16,8 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
+use crate::start_of;
+
 /// The rows of a register tile.
 const TILE_ROWS: usize = 6;
 /// The vectors in a row of a register tile.
@@ -136,16 +138,6 @@ impl Panels {
     }
 }
 
-/// The first `N` numbers, filled up with zeros. Copies of a length that the compiler knows need no call.
-#[inline(always)]
-fn start_of<const N: usize>(x: &[f32]) -> [f32; N] {
-    x.first_chunk().copied().unwrap_or_else(|| {
-        let mut filled = [0.0; N];
-        filled[..x.len()].copy_from_slice(x);
-        filled
-    })
-}
-
 /// The left factor `A [m, k]` where its transpose is stored: block after block of `k`, strip after strip of rows.
 #[derive(Debug, Default)]
 pub struct Strips {
@@ -247,16 +239,19 @@ impl WithSimd for Run<'_, '_> {
             for j in (0..right.n).step_by(PANEL) {
                 let (panel, others) = rest.split_at(len);
                 rest = others;
-                let width = PANEL.min(right.n - j);
                 for i in (0..m).step_by(TILE_ROWS) {
-                    let rows = c[i * stride + j..].chunks_mut(stride).take(m - i);
-                    let rows = rows.map(|row| &mut row[..width]);
+                    let place = Place {
+                        c: &mut c[i * stride + j..],
+                        stride,
+                        shape: (TILE_ROWS.min(m - i), PANEL.min(right.n - j)),
+                        write,
+                    };
                     match left {
                         Left::Rows(a) => {
                             let last = m - 1; // Stands in for rows beyond, whose sums are not used.
                             let row = |r: usize| &a.row(last.min(i + r))[p..][..len];
                             let rows_of_a = [row(0), row(1), row(2), row(3), row(4), row(5)];
-                            tiles(simd, &columns(rows_of_a, len), panel, rows, write);
+                            tiles(simd, &columns(rows_of_a, len), panel, place);
                         }
                         Left::Strips(a) => {
                             // Number by number: a copy of the array would go through memory.
@@ -264,7 +259,7 @@ impl WithSimd for Run<'_, '_> {
                                 #[inline(always)]
                                 |a| [a[0], a[1], a[2], a[3], a[4], a[5]],
                             );
-                            tiles(simd, &columns, panel, rows, write);
+                            tiles(simd, &columns, panel, place);
                         }
                     }
                 }
@@ -286,30 +281,60 @@ fn columns(
     )
 }
 
-/// Up to 6 rows of `C`, of the columns of one panel: `columns` yields `A[.., p]` and `panel` the row `B[p, ..]`.
+/// Where up to 6 rows of one panel's columns belong.
+struct Place<'c> {
+    /// `C` from their first number on.
+    c: &'c mut [f32],
+    stride: usize,
+    /// How many rows and columns of the tile `C` has.
+    shape: (usize, usize),
+    write: Write,
+}
+
+/// Computes them: `columns` yields `A[.., p]` and `panel` the row `B[p, ..]`.
 #[inline(always)]
-fn tiles<'c, S: Simd>(
+fn tiles<S: Simd>(
     simd: S,
     columns: &(impl Iterator<Item = [f32; TILE_ROWS]> + Clone),
     panel: &[[f32; PANEL]],
-    rows: impl Iterator<Item = &'c mut [f32]>,
-    write: Write,
+    place: Place,
 ) {
-    let mut sums = [[0.0; PANEL]; TILE_ROWS];
     let width = TILE_VECTORS * S::F32_LANES;
+    if width == PANEL && place.shape == (TILE_ROWS, PANEL) {
+        return place.put_whole(simd, &tile(simd, columns.clone(), panel, 0));
+    }
+    let mut sums = [[0.0; PANEL]; TILE_ROWS];
     for j in (0..PANEL).step_by(width) {
         let tile = tile(simd, columns.clone(), panel, j);
         for (sums, tile) in sums.iter_mut().zip(&tile) {
             sums[j..][..width].copy_from_slice(bytemuck::cast_slice(tile));
         }
     }
-    for (row, sums) in rows.zip(&sums) {
-        // All panels but the last have a width that the compiler knows.
-        match (write, row.first_chunk_mut::<PANEL>()) {
-            (Write::Set, Some(row)) => *row = *sums,
-            (Write::Add, Some(row)) => crate::add_plain(row, sums),
-            (Write::Set, None) => row.copy_from_slice(&sums[..row.len()]),
-            (Write::Add, None) => crate::add_plain(row, sums),
+    place.put(&sums);
+}
+
+impl Place<'_> {
+    /// Writes a whole tile, straight from the registers.
+    #[inline(always)]
+    fn put_whole<S: Simd>(self, simd: S, tile: &[[S::f32s; TILE_VECTORS]; TILE_ROWS]) {
+        let Self { c, stride, write, .. } = self;
+        for (r, tile) in tile.iter().enumerate() {
+            let (row, _) = S::as_mut_simd_f32s(&mut c[r * stride..][..PANEL]);
+            for (c, &sum) in row.iter_mut().zip(tile) {
+                *c = if write == Write::Set { sum } else { simd.add_f32s(*c, sum) };
+            }
+        }
+    }
+
+    /// Writes what `C` has of a tile.
+    #[inline(always)]
+    fn put(self, sums: &[[f32; PANEL]; TILE_ROWS]) {
+        let Self { c, stride, shape: (n_rows, n_cols), write } = self;
+        for (row, sums) in c.chunks_mut(stride).zip(sums).take(n_rows) {
+            match write {
+                Write::Set => row[..n_cols].copy_from_slice(&sums[..n_cols]),
+                Write::Add => crate::add_plain(&mut row[..n_cols], sums),
+            }
         }
     }
 }

@@ -41,7 +41,7 @@ impl Down<'_> {
         let shape = (d_hidden.n_rows(), d_hidden.n_cols());
         let expected = (self.batch.n_pieces(), config.hidden_size);
         assert_eq!(shape, expected, "shape of the gradient rows");
-        let groups = Group::cut(self.batch).into_iter().zip(&self.record.groups);
+        let groups = Group::cut_for_training(self.batch).into_iter().zip(&self.record.groups);
         let mut groups: Vec<Descent> = groups
             .map(|(group, trace)| {
                 let dx = group.part(d_hidden.values(), d_hidden.n_cols()).to_vec();

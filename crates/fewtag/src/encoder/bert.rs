@@ -119,7 +119,13 @@ impl Bert {
             way: &way,
             spare: &self.spare,
         };
-        let groups = Group::cut(batch).into_par_iter().with_max_len(1);
+        let is_training = way.kept < way.layers.end || way.below != Below::Nothing;
+        let groups = if is_training {
+            Group::cut_for_training(batch)
+        } else {
+            Group::cut_for_threads(batch, rayon::current_num_threads())
+        };
+        let groups = groups.into_par_iter().with_max_len(1);
         let (rows, groups): (Vec<_>, Vec<_>) = groups.map(|group| up.run(&group, input)).unzip();
         Ok((Matrix::new(rows.concat(), config.hidden_size), Record { way, groups }))
     }

@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use super::batch::PackedBatch;
 
-/// The rows a group should have: enough to make good use of a packed weight, few enough to stay in the cache and to
-/// share a small batch between threads.
-const GROUP_ROWS: usize = 192;
+/// The rows a group should have: every group reads all weights, so many; its rows must stay in the cache, so few.
+const GROUP_ROWS: usize = 384;
+/// Below so many rows, reading the weights takes longer than using them.
+const FEWEST_ROWS: usize = 24;
 
 /// Consecutive sequences of a batch, at least one.
 #[derive(Debug, Clone)]
@@ -16,11 +17,21 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// Cuts a batch into groups of about equal size, an even number where there are enough sequences.
-    ///
-    /// The cut depends on the batch alone, because weight gradients are summed group by group.
-    pub(super) fn cut(batch: &'a PackedBatch) -> Vec<Self> {
-        let n_groups = 2 * batch.n_pieces().div_ceil(2 * GROUP_ROWS);
+    /// Cuts a batch for training. The cut depends on the batch alone, because weight gradients are summed group by
+    /// group; it serves an even number of threads.
+    pub(super) fn cut_for_training(batch: &'a PackedBatch) -> Vec<Self> {
+        Self::cut(batch, 2 * batch.n_pieces().div_ceil(2 * GROUP_ROWS))
+    }
+
+    /// Cuts a batch for inference, where rows do not depend on the cut.
+    pub(super) fn cut_for_threads(batch: &'a PackedBatch, n_threads: usize) -> Vec<Self> {
+        let n = batch.n_pieces();
+        let n_groups = n.div_ceil(GROUP_ROWS).next_multiple_of(n_threads);
+        Self::cut(batch, n_groups.min(n.div_ceil(FEWEST_ROWS)))
+    }
+
+    /// Cuts a batch into `n_groups` of about equal size, or fewer if it has not as many sequences.
+    fn cut(batch: &'a PackedBatch, n_groups: usize) -> Vec<Self> {
         let mut groups = Vec::new();
         let mut start = 0;
         for s in 0..batch.n_sequences() {
@@ -70,15 +81,16 @@ mod tests {
             for &n in &lengths {
                 batch.push(vec![Piece { id: 0, segment: 0 }; n]);
             }
-            let groups = Group::cut(&batch);
-            let mut end = 0;
-            for group in &groups {
-                assert_eq!(group.rows().start, end);
-                end = group.rows().end;
-                let longest = lengths.iter().max().unwrap();
-                assert!(group.rows().len() <= GROUP_ROWS + longest, "{lengths:?}: {group:?}");
+            for groups in [Group::cut_for_training(&batch), Group::cut_for_threads(&batch, 3)] {
+                let mut end = 0;
+                for group in &groups {
+                    assert_eq!(group.rows().start, end);
+                    end = group.rows().end;
+                    let longest = lengths.iter().max().unwrap();
+                    assert!(group.rows().len() <= GROUP_ROWS + longest, "{lengths:?}: {group:?}");
+                }
+                assert_eq!(end, batch.n_pieces());
             }
-            assert_eq!(end, batch.n_pieces());
         }
     }
 }
