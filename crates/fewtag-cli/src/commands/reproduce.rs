@@ -51,7 +51,7 @@ pub(crate) struct Args {
     /// The seeds
     #[arg(long, value_delimiter = ',', default_values_t = [0])]
     seeds: Vec<u64>,
-    /// How much a cell may cost: `quick` is 100 small updates, `full` follows the paper
+    /// How much a cell may cost: `quick` is 100 small updates, `medium` 400, `full` follows the paper
     #[arg(long, value_enum, default_value_t = BudgetName::Quick)]
     budget: BudgetName,
     /// Where finished cells are kept
@@ -83,6 +83,7 @@ enum TableName {
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum BudgetName {
     Quick,
+    Medium,
     Full,
 }
 
@@ -117,6 +118,7 @@ impl From<BudgetName> for Budget {
     fn from(name: BudgetName) -> Self {
         match name {
             BudgetName::Quick => Self::Quick,
+            BudgetName::Medium => Self::Medium,
             BudgetName::Full => Self::Full,
         }
     }
