@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 /// Every way in which a request can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "`Code::ALL` gives each its status, docs/server.md its meaning")]
+#[expect(missing_docs, reason = "`status` gives each its status; the names say the rest")]
 pub enum Code {
     InvalidJson,
     InvalidRequest,
@@ -41,6 +41,7 @@ pub enum Code {
     Overloaded,
     Internal,
     StorageUnavailable,
+    StorageFull,
 }
 
 impl Code {
@@ -72,6 +73,7 @@ impl Code {
             Self::TooManyRequests | Self::Overloaded => StatusCode::TOO_MANY_REQUESTS,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::StorageUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
         }
     }
 }
@@ -178,9 +180,20 @@ impl From<fewtag::Error> for ApiError {
 impl From<sqlx::Error> for ApiError {
     fn from(error: sqlx::Error) -> Self {
         tracing::error!(error = chain(&error), "the database failed");
+        if takes_nothing_more(&error) {
+            let message = "the disk of the database takes nothing more; nothing was changed";
+            return Self::new(Code::StorageFull, message);
+        }
         let message = "the database does not answer; nothing was changed, try again";
         Self::new(Code::StorageUnavailable, message).retry_after(1)
     }
+}
+
+/// Whether the database's disk is full: `SQLITE_FULL`, `SQLITE_IOERR_WRITE` (beyond a quota or a limit of files' sizes) or
+/// PostgreSQL's `disk_full`.
+fn takes_nothing_more(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    code.is_some_and(|code| matches!(&*code, "13" | "778" | "53100"))
 }
 
 impl IntoResponse for ApiError {

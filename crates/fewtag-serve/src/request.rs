@@ -9,6 +9,7 @@ use fewtag::{Context, Error, Sentence, SupportSet, Tag, words};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use crate::config::Limits;
 use crate::error::{ApiError, ApiResult, Code};
@@ -19,6 +20,7 @@ use crate::store::{Draft, Example, LabelledSpan};
 /// A labelled text.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"text": "play nina simone", "spans": [{"start": 5, "end": 16, "label": "artist"}]}))]
 pub struct NewExample {
     /// Of an example that the domain has or had: it keeps its id. Otherwise the server gives one.
     #[serde(default)]
@@ -43,6 +45,10 @@ pub enum ContextName {
 /// Examples and texts to tag with them.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({
+    "support": [{"text": "play nina simone", "spans": [{"start": 5, "end": 16, "label": "artist"}]}],
+    "texts": ["put on some miles davis"],
+}))]
 pub struct TagRequest {
     /// What to learn from.
     pub support: Option<Vec<NewExample>>,
@@ -60,6 +66,7 @@ pub struct TagRequest {
     /// The model's own if absent.
     pub context: Option<ContextName>,
     /// `json`, `jsonl` or a data format.
+    #[schema(schema_with = answer_formats)]
     pub format: Option<String>,
 }
 
@@ -76,6 +83,7 @@ pub struct Group {
 /// Texts to tag with a domain.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"texts": ["put on some miles davis"], "explain": true}))]
 pub struct DomainTagRequest {
     /// What to tag.
     pub texts: Vec<String>,
@@ -89,6 +97,7 @@ pub struct DomainTagRequest {
     /// The model's own if absent.
     pub context: Option<ContextName>,
     /// `json`, `jsonl` or a data format.
+    #[schema(schema_with = answer_formats)]
     pub format: Option<String>,
 }
 
@@ -174,6 +183,16 @@ fn options(
     };
     let wanted = Wanted { thresholds, explain: explain.unwrap_or(false) };
     Ok(Options { wanted: Arc::new(wanted), context, output })
+}
+
+/// For the document: the data formats and these names.
+pub(crate) fn formats(more: &[&str]) -> Schema {
+    let names = more.iter().copied().chain(data::Format::ALL.iter().map(|it| it.name()));
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).build().into()
+}
+
+fn answer_formats() -> Schema {
+    formats(&["json", "jsonl"])
 }
 
 /// A data format by its name.

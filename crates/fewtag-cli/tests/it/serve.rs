@@ -17,17 +17,32 @@ struct Server {
 
 impl Server {
     fn start(dir: &TempDir, args: &[&str]) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_fewtag"))
-            .args(["serve", "--port", "0", "--log", "error", "--model", &path(dir, "")])
-            .args(["--database", &path(dir, "domains.sqlite")])
+        let server = Command::new(env!("CARGO_BIN_EXE_fewtag"));
+        Self::spawn(server, dir, args).expect("a server starts")
+    }
+
+    /// A server that a shell starts, in which `$@` stands for its command; `None` if the shell gives up.
+    fn start_by(shell: &[&str], dir: &TempDir, args: &[&str]) -> Option<Self> {
+        let mut server = Command::new(shell[0]);
+        server.args(&shell[1..]).arg(env!("CARGO_BIN_EXE_fewtag"));
+        Self::spawn(server, dir, args)
+    }
+
+    fn spawn(mut server: Command, dir: &TempDir, args: &[&str]) -> Option<Self> {
+        std::fs::create_dir_all(path(dir, "disk")).unwrap();
+        let process = server
+            .args(["serve", "--port", "0", "--model", &path(dir, "")])
+            .args(["--database", &path(dir, "disk/domains.sqlite")])
             .args(args)
+            .env("FEWTAG_LOG", "off")
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+        let mut server = Self { process, address: String::new() };
         let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().rsplit_once("http://").unwrap().1.to_owned();
-        Self { process, address }
+        BufReader::new(server.process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        line.trim().rsplit_once("http://")?.1.clone_into(&mut server.address);
+        Some(server)
     }
 
     /// Status and body; `None` if the connection broke.
@@ -149,4 +164,83 @@ fn options_come_from_a_file_and_wrong_ones_are_refused() {
     assert!(message.contains("prot"), "{message}");
     let message = failure(&["serve", "--host", "0.0.0.0", "--model", &path(&dir, "")], 1);
     assert!(message.contains("--api-key"), "{message}");
+}
+
+/// Adds examples until one is refused; answers how many were taken, and the refusal.
+fn fill(server: &Server) -> (usize, u16, String) {
+    for n in 0.. {
+        let body = format!(r#"{{"examples": [{{"text": "{n} {}"}}]}}"#, "word ".repeat(10_000));
+        match server.ask("POST", "/v1/domains/a/examples", &body).unwrap() {
+            (200, _) => {}
+            (status, body) => return (n, status, body),
+        }
+    }
+    unreachable!("a disk has an end")
+}
+
+fn n_examples(server: &Server) -> usize {
+    let (status, body) = server.ask("GET", "/v1/domains/a", "").unwrap();
+    assert_eq!(status, 200, "{body}");
+    json(&body)["examples"].as_array().unwrap().len()
+}
+
+/// A disk of 4 MiB that only the server sees; where that is not allowed, a limit of files' sizes.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_said_so_and_loses_nothing() {
+    let dir = model(1);
+    let disk = path(&dir, "disk");
+    let small = format!("mount -t tmpfs -o size=4m none '{disk}' && exec \"$@\"");
+    let limited = "trap '' XFSZ; ulimit -f 2048; exec \"$@\"";
+    let small = ["unshare", "-rm", "sh", "-c", &small, "sh"];
+    let limited = ["sh", "-c", limited, "sh"];
+    for shell in [&small[..], &limited] {
+        let Some(server) = Server::start_by(shell, &dir, &["--max-support", "100000"]) else {
+            eprintln!("no file system can be mounted here: left out");
+            continue;
+        };
+        server.ask("POST", "/v1/domains", r#"{"name": "a"}"#).unwrap();
+        let (n, status, body) = fill(&server);
+        assert_eq!((status, json(&body)["error"]["code"].as_str()), (507, Some("storage_full")));
+        assert!(n > 10, "{n}");
+        assert_eq!(n_examples(&server), n);
+        assert_eq!(server.ask("GET", "/ready", "").unwrap().0, 200, "it can still read");
+        if shell[0] == "sh" {
+            server.signal("-KILL");
+            let server = Server::start(&dir, &["--max-support", "100000"]);
+            assert_eq!(n_examples(&server), n);
+            server
+                .ask("POST", "/v1/domains/a/examples", r#"{"examples": [{"text": "b"}]}"#)
+                .unwrap();
+            assert_eq!(n_examples(&server), n + 1);
+        }
+    }
+}
+
+#[test]
+fn traces_reach_a_collector() {
+    let dir = model(1);
+    let collector = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1/traces", collector.local_addr().unwrap());
+    let mut server = Server::start(&dir, &["--log", "info", "--otlp", &url]);
+    server.ask("POST", "/v1/domains", r#"{"name": "traced"}"#).unwrap();
+    server.signal("-TERM"); // The last traces are sent at the end.
+    let (mut stream, _) = collector.accept().unwrap();
+    let mut request = BufReader::new(stream.try_clone().unwrap());
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert!(request.read_line(&mut head).unwrap() > 0, "the exporter hung up");
+    }
+    let head = head.to_lowercase();
+    assert!(head.starts_with("post /v1/traces "), "{head}");
+    let length = head.split("content-length: ").nth(1).unwrap().split("\r\n").next().unwrap();
+    let mut body = vec![0; length.parse().unwrap()];
+    request.read_exact(&mut body).unwrap();
+    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+    // Protocol buffers hold strings as they are.
+    for part in ["service.name", "fewtag", "request", "/v1/domains", "POST"] {
+        let found = body.windows(part.len()).any(|window| window == part.as_bytes());
+        assert!(found, "no `{part}` in the trace");
+    }
+    assert!(server.process.wait().unwrap().success());
 }

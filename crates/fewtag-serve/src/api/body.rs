@@ -64,6 +64,10 @@ async fn read(body: Body, limits: &Limits) -> ApiResult<Bytes> {
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
+    // Serde would take a list for an object whose fields have no names.
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return Err(ApiError::new(Code::InvalidRequest, "send a JSON object, not a list"));
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();
@@ -86,7 +90,7 @@ fn refused(error: &serde_json::Error) -> ApiError {
 #[into_params(parameter_in = Path)]
 pub struct InDomain {
     /// The domain's name.
-    #[param(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    #[param(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", example = "music")]
     pub name: String,
 }
 
@@ -95,7 +99,7 @@ pub struct InDomain {
 #[into_params(parameter_in = Path)]
 pub struct OfExample {
     /// The example's id.
-    #[param(value_type = String)]
+    #[param(value_type = String, example = "1")]
     pub id: i64,
 }
 

@@ -15,6 +15,10 @@ use crate::store::{Changed, Domain, DomainInfo, Draft};
 /// A domain to be made.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({
+    "name": "music",
+    "examples": [{"text": "play nina simone", "spans": [{"start": 5, "end": 16, "label": "artist"}]}],
+}))]
 pub struct NewDomain {
     /// 1 to 100 ASCII letters, digits, `.`, `_` or `-`; begins with a letter or digit.
     #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
@@ -27,6 +31,9 @@ pub struct NewDomain {
 /// Examples of a domain.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({
+    "examples": [{"text": "i want to hear naima tonight", "spans": [{"start": 15, "end": 20, "label": "track"}]}],
+}))]
 pub struct Examples {
     /// Labelled texts.
     pub examples: Vec<NewExample>,

@@ -9,13 +9,14 @@ use fewtag::data::{self, ReadOptions};
 use fewtag::scheme::Scheme;
 use serde::Deserialize;
 use utoipa::IntoParams;
+use utoipa::openapi::schema::Schema;
 
 use super::body::{IfMatch, InDomain, Parameters, Raw, etag};
 use super::domains::{Change, change};
 use super::tag::blocking;
 use crate::App;
 use crate::error::{ApiResult, ErrorResponses};
-use crate::request::{check_support, check_texts, data_format, draft, label};
+use crate::request::{check_support, check_texts, data_format, draft, formats, label};
 use crate::store::Draft;
 
 /// How to read a file.
@@ -25,6 +26,7 @@ use crate::store::Draft;
 pub struct Import {
     /// A data format, or `auto` to recognise it.
     #[serde(default)]
+    #[param(schema_with = import_formats)]
     format: Option<String>,
     /// Whether the examples are added to those of the domain or take their place.
     #[serde(default)]
@@ -33,6 +35,14 @@ pub struct Import {
     /// Mend what can be mended, with a note, instead of refusing it.
     #[serde(default)]
     repair: bool,
+}
+
+fn import_formats() -> Schema {
+    formats(&["auto"])
+}
+
+fn export_formats() -> Schema {
+    formats(&[])
 }
 
 /// What an import does to the examples that are there.
@@ -52,6 +62,7 @@ pub enum Mode {
 #[into_params(parameter_in = Query)]
 pub struct Export {
     /// A data format; `spacy` keeps everything and is the default.
+    #[param(schema_with = export_formats)]
     format: Option<String>,
 }
 

@@ -190,6 +190,36 @@ async fn an_annotation_of_label_studio_becomes_an_example() {
 }
 
 #[tokio::test]
+async fn label_studio_and_we_mean_the_same_characters_beside_emoji() {
+    let server = Server::new().await;
+    let text = "🎷 play queen";
+    for (id, start) in [(1, 7), (2, 8)] {
+        // By characters, as Label Studio counts now, and by UTF-16 units, as it did.
+        let value =
+            json!({"start": start, "end": start + 5, "text": "queen", "labels": ["artist"]});
+        let event = json!({
+            "action": "ANNOTATION_CREATED", "task": {"data": {"body": text, "note": ""}},
+            "project": {"id": 4, "label_config": "<Text name=\"t\" value=\"$body\"/>"},
+            "annotation": {"id": id, "result": [{"value": value}, {"value": {"choices": ["good"]}}]},
+        });
+        assert_eq!(server.post("/webhook", &event).await.status, 200);
+    }
+    let domain = server.get("/v1/domains/label-studio-4").await.json();
+    for example in domain["examples"].as_array().unwrap() {
+        assert_eq!(example["spans"], json!([{"start": 7, "end": 12, "label": "artist"}]));
+    }
+    let predict = json!({"tasks": [{"data": {"text": text}}], "project": "4"});
+    let answer = server.post("/predict", &predict).await.json();
+    let regions = answer["results"][0]["result"].as_array().unwrap();
+    assert!(!regions.is_empty());
+    for region in regions {
+        let at = |key: &str| region["value"][key].as_u64().unwrap() as usize;
+        let quote: String = text.chars().skip(at("start")).take(at("end") - at("start")).collect();
+        assert_eq!(region["value"]["text"], quote.as_str());
+    }
+}
+
+#[tokio::test]
 async fn the_committed_document_is_the_generated_one() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
     let generated = fewtag_serve::openapi().to_pretty_json().unwrap() + "\n";

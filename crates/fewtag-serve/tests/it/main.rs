@@ -7,9 +7,10 @@
 
 mod answers;
 mod domains;
+mod faults;
 mod refusals;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::Router;
@@ -53,10 +54,13 @@ impl Answered {
     }
 }
 
+fn encoder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny-encoder")
+}
+
 fn tagger() -> Tagger {
-    let encoder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny-encoder");
     let settings = ModelSettings { context: Context::Separate, ..ModelSettings::default() };
-    model::from_encoder(&encoder, settings, 7).unwrap()
+    model::from_encoder(&encoder(), settings, 7).unwrap()
 }
 
 impl Server {
@@ -65,11 +69,15 @@ impl Server {
     }
 
     async fn with(change: impl FnOnce(&mut Config)) -> Self {
+        Self::of(tagger(), change).await
+    }
+
+    async fn of(tagger: Tagger, change: impl FnOnce(&mut Config)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let database = Database::Sqlite(dir.path().join("domains.sqlite"));
         let mut config = Config { database, ..Config::default() };
         change(&mut config);
-        let app = start(config, tagger()).await.unwrap();
+        let app = start(config, tagger).await.unwrap();
         Self { router: router(Arc::clone(&app)), app, _dir: dir }
     }
 

@@ -226,3 +226,23 @@ async fn a_database_that_is_gone_is_said_so() {
     assert_eq!(server.get("/ready").await.status, 503);
     assert_eq!(server.get("/health").await.status, 200);
 }
+
+#[test]
+fn every_code_has_a_test_and_a_line_in_the_documentation() {
+    let document = serde_json::to_value(fewtag_serve::openapi()).unwrap();
+    let codes = document["components"]["schemas"]["Code"]["enum"].as_array().unwrap();
+    let tests = [
+        include_str!("domains.rs"),
+        include_str!("faults.rs"),
+        include_str!("refusals.rs"),
+        include_str!("../../../fewtag-cli/tests/it/serve.rs"), // What needs a process of its own.
+    ];
+    let page = include_str!("../../../../docs/server.md");
+    for code in codes.iter().map(|code| code.as_str().unwrap()) {
+        assert!(
+            tests.iter().any(|test| test.contains(&format!("\"{code}\""))),
+            "no test of {code}"
+        );
+        assert!(page.contains(&format!("`{code}`")), "{code} is not in docs/server.md");
+    }
+}

@@ -5,69 +5,20 @@
 //! write-ahead log, synced at every commit). Versions never repeat, not even when a domain is deleted and made again,
 //! so that name and version name one state for ever: this is what caches and `ETag`s rest on.
 
-use std::collections::{BTreeSet, HashMap};
+mod domain;
+mod write;
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde::{Deserialize, Serialize};
 use sqlx::any::{AnyPoolOptions, AnyRow};
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::{AnyConnection, AnyPool, Executor, Row};
-use utoipa::ToSchema;
+use sqlx::{AnyPool, Executor, Row};
 
 use crate::config::Database;
 use crate::error::{ApiError, ApiResult, Code};
 
-/// A labelled stretch of a text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct LabelledSpan {
-    /// The first character, in Unicode scalar values.
-    pub start: usize,
-    /// One past the last character.
-    pub end: usize,
-    /// The slot: not empty, without blanks.
-    #[schema(pattern = r"^\S+$")]
-    pub label: String,
-}
-
-/// A labelled text of a domain.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Example {
-    /// Given by the server; never given again within its domain.
-    pub id: String,
-    /// The text.
-    pub text: String,
-    /// Its labels.
-    pub spans: Vec<LabelledSpan>,
-}
-
-/// A domain without its examples.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct DomainInfo {
-    /// Its name.
-    pub name: String,
-    /// Grows with every change; also the `ETag`.
-    pub version: i64,
-    /// How many examples it has.
-    pub examples: i64,
-    /// The slots of its examples, sorted.
-    pub labels: Vec<String>,
-    /// When it was last changed, in seconds since 1970.
-    pub updated: i64,
-}
-
-/// A domain with its examples.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Domain {
-    /// Its name.
-    pub name: String,
-    /// Grows with every change; also the `ETag`.
-    pub version: i64,
-    /// The slots of its examples, sorted.
-    pub labels: Vec<String>,
-    /// In the order in which they were added.
-    pub examples: Vec<Example>,
-}
+pub use domain::{Domain, DomainInfo, Example, LabelledSpan};
+use write::{lock, parsed, write};
 
 /// Which version a change is meant for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -298,90 +249,9 @@ const PRAGMAS: &str =
     "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 5000;";
 
 fn migrator() -> Migrator {
-    let sql = include_str!("../migrations/1_domains.sql");
+    let sql = include_str!("../../migrations/1_domains.sql");
     let first = Migration::new(1, "domains".into(), MigrationType::Simple, sql.into(), false);
     Migrator { migrations: vec![first].into(), ..Migrator::DEFAULT }
-}
-
-/// Takes the next version of a domain, and with it the right to change it until the transaction ends.
-async fn lock(
-    connection: &mut AnyConnection,
-    name: &str,
-    expected: &Expected,
-) -> ApiResult<(i64, i64)> {
-    let row = sqlx::query(
-        "UPDATE domains SET version = version + 1, updated = $2 WHERE name = $1 AND deleted = 0 \
-         RETURNING version, next_id",
-    )
-    .bind(name)
-    .bind(now())
-    .fetch_optional(connection)
-    .await?
-    .ok_or_else(|| not_found(name))?;
-    let version: i64 = row.try_get(0)?;
-    if let Expected::OneOf(wanted) = expected
-        && !wanted.contains(&(version - 1))
-    {
-        let message = format!(
-            "`{name}` was changed meanwhile and has version {}: read it again",
-            version - 1
-        );
-        return Err(ApiError::new(Code::VersionConflict, message).at("If-Match"));
-    }
-    Ok((version, row.try_get(1)?))
-}
-
-/// Writes what differs between `before` and `after`, and what the domain's row says about its examples; answers the
-/// ids of `after`.
-async fn write(
-    connection: &mut AnyConnection,
-    name: &str,
-    mut next_id: i64,
-    before: &[Draft],
-    mut after: Vec<Draft>,
-) -> Result<Vec<i64>, sqlx::Error> {
-    let mut ids = Vec::with_capacity(after.len());
-    for draft in &mut after {
-        let id = *draft.id.get_or_insert(next_id);
-        next_id = next_id.max(id + 1);
-        ids.push(id);
-    }
-    let kept: BTreeSet<i64> = ids.iter().copied().collect();
-    for id in before.iter().filter_map(|draft| draft.id).filter(|id| !kept.contains(id)) {
-        let delete = sqlx::query("DELETE FROM examples WHERE domain = $1 AND id = $2");
-        delete.bind(name).bind(id).execute(&mut *connection).await?;
-    }
-    let known: HashMap<_, _> = before.iter().map(|draft| (draft.id, draft)).collect();
-    let changed = after.iter().zip(&ids).filter(|(draft, _)| known.get(&draft.id) != Some(draft));
-    for (draft, id) in changed {
-        sqlx::query(
-            "INSERT INTO examples (domain, id, text, spans, source) VALUES ($1, $2, $3, $4, $5) \
-             ON CONFLICT (domain, id) DO UPDATE SET text = $3, spans = $4, source = $5",
-        )
-        .bind(name)
-        .bind(id)
-        .bind(&draft.text)
-        .bind(json(&draft.spans))
-        .bind(&draft.source)
-        .execute(&mut *connection)
-        .await?;
-    }
-    let spans = after.iter().flat_map(|draft| &draft.spans);
-    let labels: BTreeSet<&str> = spans.map(|span| span.label.as_str()).collect();
-    let n_examples = i64::try_from(ids.len()).unwrap_or(i64::MAX);
-    let update = "UPDATE domains SET next_id = $2, n_examples = $3, labels = $4 WHERE name = $1";
-    let update = sqlx::query(update).bind(name).bind(next_id).bind(n_examples);
-    update.bind(json(&labels)).execute(connection).await?;
-    Ok(ids)
-}
-
-fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("spans and labels are JSON")
-}
-
-fn parsed<T: serde::de::DeserializeOwned>(row: &AnyRow, column: usize) -> Result<T, sqlx::Error> {
-    let text: String = row.try_get(column)?;
-    serde_json::from_str(&text).map_err(|error| sqlx::Error::Decode(error.into()))
 }
 
 fn not_found(name: &str) -> ApiError {

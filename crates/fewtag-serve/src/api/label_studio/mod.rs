@@ -3,13 +3,15 @@
 //! The examples of a project live in the domain `label-studio-ID`. An annotation keeps its example: changed, it
 //! changes it, deleted, it deletes it.
 
+mod region;
+
 use std::sync::Arc;
 
 use axum::extract::State;
 use fewtag::Answer;
 use futures_util::TryStreamExt;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::body::Json;
@@ -19,7 +21,8 @@ use crate::error::{ApiError, ApiResult, Code, ErrorResponses};
 use crate::request::{
     NewExample, check_batch, check_name, check_support, draft, prepare, sentences,
 };
-use crate::store::{Draft, Expected, LabelledSpan};
+use crate::store::{Draft, Expected};
+use region::{LabelConfig, span};
 
 /// Tasks to predict.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -85,7 +88,7 @@ pub struct Event {
     pub action: String,
     /// The project.
     #[serde(default)]
-    pub project: Option<Id>,
+    pub project: Option<Project>,
     /// The task that was annotated.
     #[serde(default)]
     pub task: Option<Task>,
@@ -97,18 +100,28 @@ pub struct Event {
     pub annotations: Vec<Id>,
 }
 
+/// A project.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Project {
+    /// Its number.
+    pub id: i64,
+    /// Its labelling configuration, in XML.
+    #[serde(default)]
+    pub label_config: String,
+}
+
 /// Something with a number.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Id {
     /// The number.
-    pub id: u64,
+    pub id: i64,
 }
 
 /// An annotation.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Annotation {
     /// Its number.
-    pub id: u64,
+    pub id: i64,
     /// Its regions.
     #[schema(value_type = Vec<Object>)]
     pub result: Vec<Region>,
@@ -117,19 +130,11 @@ pub struct Annotation {
     pub was_cancelled: bool,
 }
 
-/// A region; those without labels are passed over.
+/// A region of a text, or something else that was annotated.
 #[derive(Debug, Deserialize)]
 pub struct Region {
     #[serde(default)]
-    value: Marked,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct Marked {
-    start: Option<usize>,
-    end: Option<usize>,
-    #[serde(default)]
-    labels: Vec<String>,
+    value: Value,
 }
 
 /// Predict tasks of Label Studio
@@ -203,11 +208,12 @@ pub async fn webhook(
     State(app): State<App>,
     Json(event): Json<Event>,
 ) -> ApiResult<axum::Json<ModelVersion>> {
-    let project = event.project.map(|project| project.id.to_string());
-    let name = domain_of(project.as_deref())?;
+    let name = domain_of(event.project.as_ref().map(|it| it.id.to_string()).as_deref())?;
+    let config = event.project.as_ref().map_or("", |project| &project.label_config);
     let version = match (event.action.as_str(), event.annotation, event.task) {
         ("ANNOTATION_CREATED" | "ANNOTATION_UPDATED", Some(annotation), Some(task)) => {
-            learn(&app, &name, annotation, &task).await?
+            let text = text(&task, &LabelConfig::read(config).key)?;
+            learn(&app, &name, annotation, text).await?
         }
         ("ANNOTATIONS_DELETED", ..) => {
             let gone: Vec<String> = event.annotations.iter().map(|it| source(it.id)).collect();
@@ -223,14 +229,10 @@ pub async fn webhook(
 }
 
 /// Makes an annotation an example, in the place of what it was before.
-async fn learn(app: &App, name: &str, annotation: Annotation, task: &Task) -> ApiResult<i64> {
+async fn learn(app: &App, name: &str, annotation: Annotation, text: String) -> ApiResult<i64> {
     let limits = app.config.limits;
-    let spans = annotation.result.into_iter().filter_map(|region| {
-        let Marked { start, end, mut labels } = region.value;
-        let label = (!labels.is_empty()).then(|| labels.swap_remove(0))?;
-        Some(LabelledSpan { start: start?, end: end?, label })
-    });
-    let example = NewExample { id: None, text: text(task, "text")?, spans: spans.collect() };
+    let spans = annotation.result.iter().filter_map(|region| span(&region.value, &text)).collect();
+    let example = NewExample { id: None, text, spans };
     let sentences = sentences(&[example], &limits, "annotation")?;
     let source = source(annotation.id);
     match app.store.create(name, Vec::new()).await {
@@ -248,7 +250,7 @@ async fn learn(app: &App, name: &str, annotation: Annotation, task: &Task) -> Ap
     Ok(changed.await?.version)
 }
 
-fn source(annotation: u64) -> String {
+fn source(annotation: i64) -> String {
     format!("label-studio:{annotation}")
 }
 
@@ -267,64 +269,4 @@ fn text(task: &Task, key: &str) -> ApiResult<String> {
     named.or(only).map(str::to_owned).ok_or_else(|| {
         ApiError::new(Code::InvalidRequest, "the task has no `text`").at("tasks.data")
     })
-}
-
-/// What of a labelling configuration is needed to draw regions.
-#[derive(Debug, PartialEq, Eq)]
-struct LabelConfig {
-    from_name: String,
-    to_name: String,
-    /// Where in a task's data the text stands.
-    key: String,
-}
-
-impl LabelConfig {
-    /// Reads `<Labels name="label" toName="text">` and `<Text name="text" value="$text"/>`.
-    fn read(xml: &str) -> Self {
-        let attribute = |tag: &str, name: &str| {
-            let inside = xml.split_once(&format!("<{tag} "))?.1.split('>').next()?;
-            let rest = inside.split_once(&format!("{name}="))?.1;
-            let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-            rest[1..].split(quote).next().map(str::to_owned)
-        };
-        let key = attribute("Text", "value").map(|value| value.trim_start_matches('$').to_owned());
-        Self {
-            from_name: attribute("Labels", " name")
-                .or_else(|| attribute("Labels", "name"))
-                .unwrap_or_else(|| "label".to_owned()),
-            to_name: attribute("Labels", "toName").unwrap_or_else(|| "text".to_owned()),
-            key: key.unwrap_or_else(|| "text".to_owned()),
-        }
-    }
-
-    fn prediction(&self, answer: &Answer, model_version: &str) -> Prediction {
-        let region = |(at, span): (usize, &fewtag::answer::AnswerSpan)| {
-            json!({
-                "id": format!("span-{at}"),
-                "from_name": self.from_name,
-                "to_name": self.to_name,
-                "type": "labels",
-                "score": span.probability,
-                "value": {"start": span.start, "end": span.end, "text": span.text, "labels": [span.label]},
-            })
-        };
-        let result = answer.spans.iter().enumerate().map(region).collect();
-        let score = answer.spans.iter().map(|span| span.probability).fold(1.0, f64::min);
-        Prediction { result, score, model_version: model_version.to_owned() }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_found_in_the_labelling_configuration() {
-        let xml = r#"<View><Labels toName="doc" name='ner'><Label value="x"/></Labels>
-            <Text name="doc" value="$body"/></View>"#;
-        let [from_name, to_name, key] = ["ner", "doc", "body"].map(str::to_owned);
-        assert_eq!(LabelConfig::read(xml), LabelConfig { from_name, to_name, key });
-        let [from_name, to_name, key] = ["label", "text", "text"].map(str::to_owned);
-        assert_eq!(LabelConfig::read(""), LabelConfig { from_name, to_name, key });
-    }
 }
