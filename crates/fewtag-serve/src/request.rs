@@ -80,6 +80,7 @@ pub struct Group {
     pub texts: Vec<String>,
 }
 
+// It repeats the options of `TagRequest`: serde's `flatten` would let unknown fields pass.
 /// Texts to tag with a domain.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

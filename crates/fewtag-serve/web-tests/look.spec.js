@@ -43,6 +43,17 @@ for (const colorScheme of ["light", "dark"]) {
   });
 }
 
+test("the API's pages load nothing from elsewhere", async ({ page, server }) => {
+  const asked = [];
+  page.on("request", (request) => asked.push(request.url()));
+  await page.goto(`${server.url}docs/`);
+  await page.getByText("/v1/domains/{name}/tag").click();
+  await expect(page.getByRole("button", { name: "Try it out" })).toBeVisible();
+  await shoot(page, "docs", false);
+  expect(asked.filter((url) => !url.startsWith(server.url) && !url.startsWith("data:"))).toEqual([]);
+  expect(asked).toContain(`${server.url}openapi.json`);
+});
+
 test.describe("on a phone", () => {
   test.use({ viewport: { width: 375, height: 812 }, hasTouch: true, isMobile: true, deviceScaleFactor: 2 });
 

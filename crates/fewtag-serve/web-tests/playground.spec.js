@@ -86,6 +86,59 @@ test("the whole loop: create, label, tag, explain, correct, export, restart", as
   await expect(run(answer(page, "naima"), "time")).toContainText("at seven");
 });
 
+test("two clicks add one example", async ({ page, server }) => {
+  await server.call("POST", "domains", { name: "music", examples: MUSIC });
+  await page.reload();
+  await page.getByLabel("New example", { exact: true }).fill("hum something");
+  await page.getByRole("button", { name: "Add example" }).dblclick();
+  await expect(page.getByText("Example added.")).toBeVisible();
+  await page.getByLabel("Text to tag").fill("play anita");
+  await answer(page, "anita").getByRole("button", { name: "Add to examples" }).dblclick();
+  await expect(page.getByText("Added to the examples.")).toBeVisible();
+  const { examples } = await server.call("GET", "domains/music");
+  expect(examples.map(({ text }) => text)).toEqual([...MUSIC.map(({ text }) => text), "hum something", "play anita"]);
+});
+
+test("the text of an example can be edited; its labels follow, and what was being written waits", async ({ page, server }) => {
+  await server.call("POST", "domains", { name: "music", examples: MUSIC });
+  await page.reload();
+  await page.getByLabel("New example", { exact: true }).fill("half a sen");
+  await page.getByRole("button", { name: "Edit the text of example 1" }).click();
+  const field = page.getByLabel("Example 1", { exact: true });
+  await expect(field).toHaveValue("play nina simone");
+  await field.press("Home");
+  await page.keyboard.type("please ");
+  await field.press("End");
+  await page.keyboard.type(" now");
+  await expect(run(draft(page), "artist")).toContainText("nina simone");
+  await select(page, draft(page), "now");
+  await giveNew(page, "time");
+  await page.getByRole("button", { name: "Save" }).click();
+  await expect(page.getByText("Example saved.")).toBeVisible();
+  await expect(page.getByLabel("New example", { exact: true })).toHaveValue("half a sen");
+  const saved = (await server.call("GET", "domains/music")).examples[0];
+  expect(saved).toEqual({
+    id: "1",
+    text: "please play nina simone now",
+    spans: [{ start: 12, end: 23, label: "artist" }, { start: 24, end: 27, label: "time" }],
+  });
+
+  await page.getByRole("button", { name: "Edit the text of example 2" }).click();
+  await page.getByLabel("Example 2", { exact: true }).fill("nothing of it");
+  await page.keyboard.press("Escape");
+  await expect(page.getByLabel("New example", { exact: true })).toHaveValue("half a sen");
+  await page.locator("#undo").click();
+  await expect(example(page, "please")).toHaveCount(0);
+  expect((await server.call("GET", "domains/music")).examples.map(({ text }) => text)).toEqual(MUSIC.map(({ text }) => text));
+
+  await server.call("POST", "domains", { name: "weather", examples: [{ text: "rain in paris", spans: [] }] });
+  await page.reload();
+  await page.getByRole("button", { name: "Edit the text of example 1" }).click();
+  await page.getByLabel("Domain", { exact: true }).selectOption("weather");
+  await expect(example(page, "paris")).toBeVisible();
+  await expect(page.getByLabel("New example", { exact: true })).toHaveValue(""); // Not over the other domain's example 1.
+});
+
 test("offsets count characters, not UTF-16 units", async ({ page, server }) => {
   await server.call("POST", "domains", { name: "music", examples: MUSIC });
   await page.reload();

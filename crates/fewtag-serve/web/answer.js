@@ -5,7 +5,7 @@ import { button, element } from "./dom.js";
 import { Editor } from "./editor.js";
 import { explanation } from "./explanation.js";
 import { labelsOf } from "./labels.js";
-import { attempt, notify } from "./notice.js";
+import { attempt, notify, single } from "./notice.js";
 import { openPicker } from "./picker.js";
 import { bare, sameSpans, textOf, withSpan } from "./text.js";
 
@@ -18,6 +18,7 @@ export class Answer {
   #status = element("span", { class: "status" });
   #actions = element("span", { class: "actions" });
   #why = element("div", { class: "why" });
+  #add = single(() => this.#send());
 
   constructor(text, store) {
     this.text = text;
@@ -63,14 +64,14 @@ export class Answer {
     this.#draw();
   }
 
-  #add() {
+  async #send() {
     const example = { text: this.text, spans: bare(this.#corrected ?? this.#spans) };
     const send = async () => {
       // A sentence is an example once: a correction of one that is there replaces it.
       const same = this.#store.domain.examples.find((other) => other.text === this.text);
       await (same ? this.#store.replace(same.id, example) : this.#store.add(example));
     };
-    attempt(send, () => {
+    await attempt(send, () => {
       this.#correct(null);
       notify("Added to the examples.", { name: "Undo", run: () => attempt(() => this.#store.undo()) });
     });

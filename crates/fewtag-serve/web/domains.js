@@ -5,12 +5,29 @@ import { byId, count, element } from "./dom.js";
 import { attempt, notify } from "./notice.js";
 import { MUSIC } from "./sample.js";
 
+/** The data formats that hold a domain, and the endings of their files. */
+const FORMATS = {
+  inline: "txt",
+  conll: "conll",
+  spacy: "jsonl",
+  doccano: "jsonl",
+  labelstudio: "json",
+  hf: "jsonl",
+  gliner: "json",
+  rasa: "yml",
+  snips: "json",
+  "snips-yaml": "yaml",
+};
+
 export class Domains {
   #store;
   #names = [];
 
   constructor(store) {
     this.#store = store;
+    for (const select of ["import-format", "export-format"]) {
+      byId(select).append(...Object.keys(FORMATS).map((format) => element("option", {}, format)));
+    }
     byId("domain").addEventListener("change", (event) => attempt(() => this.#goTo(event.target.value)));
     byId("new-domain").addEventListener("click", () => byId("create-dialog").showModal());
     byId("undo").addEventListener("click", () => this.#undo());
@@ -77,10 +94,10 @@ export class Domains {
   }
 
   async #export() {
-    const select = byId("export-format");
+    const format = byId("export-format").value;
     const { name } = this.#store.domain;
-    const url = URL.createObjectURL(await api.exportFile(name, select.value));
-    element("a", { href: url, download: `${name}.${select.selectedOptions[0].dataset.ending}` }).click();
+    const url = URL.createObjectURL(await api.exportFile(name, format));
+    element("a", { href: url, download: `${name}.${FORMATS[format]}` }).click();
     URL.revokeObjectURL(url);
   }
 

@@ -23,6 +23,16 @@ function hide() {
   byId("notice-actions").replaceChildren();
 }
 
+/** `work` that runs once at a time: a second click while the first is under way does nothing. */
+export function single(work) {
+  let isBusy = false;
+  return async () => {
+    if (isBusy) return;
+    isBusy = true;
+    await work().finally(() => (isBusy = false));
+  };
+}
+
 /** Runs `work`, then `done`; what goes wrong is told. After a conflict the user may have it run again, on the new version. */
 export async function attempt(work, done = () => {}) {
   try {

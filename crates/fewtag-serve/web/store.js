@@ -47,8 +47,8 @@ export class Store extends EventTarget {
     return this.#change("the new example", (name, etag) => api.addExample(name, example, etag));
   }
 
-  replace(id, example) {
-    return this.#change("the label", (name, etag) => api.replaceExample(name, id, example, etag));
+  replace(id, example, what = "the label") {
+    return this.#change(what, (name, etag) => api.replaceExample(name, id, example, etag));
   }
 
   remove(id) {
