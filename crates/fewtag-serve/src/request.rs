@@ -9,7 +9,7 @@ use fewtag::{Context, Error, Sentence, SupportSet, Tag, words};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
 
 use crate::config::Limits;
 use crate::error::{ApiError, ApiResult, Code};
@@ -187,13 +187,16 @@ fn options(
 }
 
 /// For the document: the data formats and these names.
-pub(crate) fn formats(more: &[&str]) -> Schema {
+pub(crate) fn formats(more: &[&str]) -> ObjectBuilder {
     let names = more.iter().copied().chain(data::Format::ALL.iter().map(|it| it.name()));
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).build().into()
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names))
 }
 
 fn answer_formats() -> Schema {
-    formats(&["json", "jsonl"])
+    let format = formats(&["json", "jsonl"]);
+    let absent = ObjectBuilder::new().schema_type(Type::Null);
+    let what = "`json`, `jsonl` or a data format.";
+    OneOfBuilder::new().description(Some(what)).item(absent).item(format).into()
 }
 
 /// A data format by its name.

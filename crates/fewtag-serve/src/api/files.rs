@@ -38,11 +38,11 @@ pub struct Import {
 }
 
 fn import_formats() -> Schema {
-    formats(&["auto"])
+    formats(&["auto"]).into()
 }
 
 fn export_formats() -> Schema {
-    formats(&[])
+    formats(&[]).into()
 }
 
 /// What an import does to the examples that are there.
