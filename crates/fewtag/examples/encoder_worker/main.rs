@@ -8,6 +8,7 @@
 //! train                    one training step: forward with dropout, backward, clip, AdamW   -> seconds
 //! memory                   the largest resident memory so far                               -> bytes
 //! peak                     the rate of fused multiply-adds in registers, all threads        -> FLOP/s
+//! products                 the rate of the linear layers' products alone, one thread        -> FLOP/s
 //! pieces WORDS OUT         [[words], [words, words], ...] to sequences as `batch` reads     -> "ok"
 //! pass BATCH TARGET OUT    hidden rows as f32 to OUT.hidden, gradients of Σ hidden · target
 //!                          as safetensors to OUT.gradients                                  -> "ok"
@@ -32,6 +33,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 mod fma_peak;
+mod products;
 
 type Answer = Result<Value, Box<dyn Error>>;
 
@@ -82,6 +84,7 @@ impl<'a> Worker<'a> {
             ["train"] => self.train(),
             ["memory"] => peak_memory(),
             ["peak"] => Ok(json!(fma_peak::flops_per_second(rayon::current_num_threads()))),
+            ["products"] => Ok(json!(products::flops_per_second(self.bert.parameters().config()))),
             ["pieces", words, out] => self.pieces(Path::new(words), Path::new(out)),
             ["pass", batch, target, out] => {
                 self.pass(Path::new(batch), Path::new(target), Path::new(out))
