@@ -59,8 +59,10 @@ pub struct Store {
     pool: AnyPool,
 }
 
-/// How long a request waits for a connection before it is told that there is none.
-const ACQUIRE: Duration = Duration::from_secs(2);
+/// How long a request waits for a connection to PostgreSQL before it is told that there is none.
+const POSTGRES_PATIENCE: Duration = Duration::from_secs(2);
+/// The same for a file, which is never away: only a machine that is very busy opens it late.
+const SQLITE_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Store {
     /// Opens the database and brings its tables up to date.
@@ -70,14 +72,16 @@ impl Store {
     /// If the database cannot be opened, or was written by a later version.
     pub async fn open(database: &Database) -> Result<Self, sqlx::Error> {
         sqlx::any::install_default_drivers();
-        let (url, n_connections) = match database {
-            Database::Sqlite(path) => (format!("sqlite://{}?mode=rwc", path.display()), 4),
-            Database::Postgres(url) => (url.clone(), 16),
+        let (url, n_connections, patience) = match database {
+            Database::Sqlite(path) => {
+                (format!("sqlite://{}?mode=rwc", path.display()), 4, SQLITE_PATIENCE)
+            }
+            Database::Postgres(url) => (url.clone(), 16, POSTGRES_PATIENCE),
         };
         let is_sqlite = matches!(database, Database::Sqlite(_));
         let pool = AnyPoolOptions::new()
             .max_connections(n_connections)
-            .acquire_timeout(ACQUIRE)
+            .acquire_timeout(patience)
             .after_connect(move |connection, _| {
                 Box::pin(async move {
                     if is_sqlite {
