@@ -2,7 +2,7 @@
 """`fewtag tag` against the same model in PyTorch, interleaved: latency, throughput, start-up. Prints Markdown.
 
     cargo build --release
-    python benchmarks/tag/run.py CORPUS.conll [--rounds 15] [--sample 200] [--threads 2]
+    python benchmarks/tag/run.py CORPUS.conll [--rounds 15] [--sample 200] [--threads 2] [--fewtag BINARY]
 
 Python needs torch, transformers and tokenizers. Support sets of 6 and 30 sentences and the sentences to tag come from the corpus.
 PyTorch reads the query beside every support sentence (paired), as the paper does; fewtag does the same with `--context paired`, and by
@@ -22,7 +22,6 @@ from pathlib import Path
 from statistics import median
 
 ROOT = Path(__file__).resolve().parents[2]
-FEWTAG = ROOT / "target/release/fewtag"
 SUPPORT_SIZES = (6, 30)
 N_FILE = 10_000
 BATCH = 4
@@ -64,7 +63,7 @@ class Sides:
         self.support = directory / "support.conll"
         self.support.write_text(conll + "\n", encoding="utf-8")
         worker = Path(__file__).with_name("pytorch_worker.py")
-        tag = [FEWTAG, "tag", "--support", self.support, "--jsonl", "--format", "hf"]
+        tag = [args.fewtag, "tag", "--support", self.support, "--jsonl", "--format", "hf"]
         self.pytorch = Side([sys.executable, worker, model, directory / "support.json", args.threads], ready=True)
         self.paired = Side([*tag, "--context", "paired"], ready=False)
         self.separate = Side(tag, ready=False)
@@ -111,13 +110,13 @@ def compare(args, corpus: list, size: int, model: Path, directory: Path) -> None
     sides.close()
     lines = directory / "lines.jsonl"
     lines.write_text("".join(json.dumps({"tokens": words}) + "\n" for words in queries))
-    separate = timed([FEWTAG, "tag", "--support", sides.support, "--jsonl", "--format", "jsonl", "--input", lines])
+    separate = timed([args.fewtag, "tag", "--support", sides.support, "--jsonl", "--format", "jsonl", "--input", lines])
     row = f"| file of {len(queries):,}, {size} examples | {theirs:.0f} s* | {paired:.0f} s* | {theirs / paired:.1f}× "
     print(f"{row}| {separate:.1f} s | {theirs / separate:.0f}× | ({len(sample)} sentences) |", flush=True)
 
 
-def start_up() -> None:
-    tag = [FEWTAG, "tag", "--example", "play [nina simone](artist)", "put on some miles davis"]
+def start_up(fewtag: Path) -> None:
+    tag = [fewtag, "tag", "--example", "play [nina simone](artist)", "put on some miles davis"]
     rounds = [(timed([sys.executable, "-c", "import torch"]), timed(tag)) for _ in range(6)][1:]
     theirs, ours = (median(column) for column in zip(*rounds))
     ratio = median(a / b for a, b in rounds)
@@ -129,6 +128,7 @@ def main() -> None:
     parser.add_argument("corpus", type=Path)
     for name, value in {"rounds": 15, "sample": 200, "threads": 2}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--fewtag", type=Path, default=ROOT / "target/release/fewtag")
     args = parser.parse_args()
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
@@ -139,11 +139,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
         model = directory / "model"
-        subprocess.run([FEWTAG, "model", "convert", ROOT / "models/default", model, "--storage", "f32"], check=True, capture_output=True)
+        subprocess.run([args.fewtag, "model", "convert", ROOT / "models/default", model, "--storage", "f32"], check=True, capture_output=True)
         for size in SUPPORT_SIZES:
             compare(args, corpus, size, model, directory)
     print("\n\\* extrapolated from the number of sentences in the last column.")
-    start_up()
+    start_up(args.fewtag)
 
 
 if __name__ == "__main__":
