@@ -8,6 +8,7 @@ mod default_model;
 mod progress;
 mod sha256;
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -24,7 +25,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(joined(std::env::args_os()));
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let result = commands::run(&cli.command, &mut out).and_then(|()| Ok(out.flush()?));
     match result {
@@ -36,6 +37,22 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// `--explain html` as `--explain=html`. clap could only take every text after `--explain` for its value, or none.
+fn joined(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::new();
+    for arg in args {
+        let options_end = joined.iter().any(|before| before == "--");
+        match joined.last_mut().filter(|last| !options_end && *last == "--explain") {
+            Some(last) if arg == "html" || arg == "text" => {
+                last.push("=");
+                last.push(arg);
+            }
+            _ => joined.push(arg),
+        }
+    }
+    joined
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -62,16 +62,20 @@ impl Colour {
     }
 }
 
+/// The text without control characters: they could change the terminal.
+pub(crate) fn shown(text: &str) -> String {
+    text.replace(|c: char| c.is_control() && c != '\t', "\u{fffd}")
+}
+
 /// The sentence with its spans marked: `put on some [miles davis](artist 0.93)`, in colours if wanted.
 pub(crate) fn marked(sentence: &Sentence, tagged: &Tagged, colour: bool) -> String {
     let (text, words) = sentence.text();
-    // A control character in the text could change the terminal.
-    let shown = |part: &str| part.replace(|c: char| c.is_control() && c != '\t', "\u{fffd}");
     let mut line = String::new();
     let mut done = 0;
     for found in &tagged.spans {
         let (start, end) = (words[found.span.start].start, words[found.span.end - 1].end);
-        let (inner, slot, p) = (shown(&text[start..end]), &found.span.slot, found.probability);
+        let (inner, slot, p) =
+            (shown(&text[start..end]), shown(found.span.slot.as_str()), found.probability);
         line.push_str(&shown(&text[done..start]));
         // Writing to a string cannot fail.
         let _ = if colour {

@@ -127,23 +127,16 @@ fn next_line(reader: &mut impl BufRead) -> anyhow::Result<Option<anyhow::Result<
     ))
 }
 
-/// How a line becomes a sentence
-#[derive(Debug, Clone, Copy, clap::Args)]
+/// How a line becomes a sentence.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct How {
-    /// Input lines are JSON objects with `text`, or with `tokens`
-    #[arg(long)]
-    jsonl: bool,
-    /// Split text at white space only; punctuation then stays with its word
-    #[arg(long)]
-    blank_words: bool,
+    /// Lines are JSON objects with `text`, or with `tokens`.
+    pub(crate) jsonl: bool,
+    /// Where words end.
+    pub(crate) words: WordSplit,
 }
 
 impl How {
-    /// Where words end.
-    pub(crate) fn words(self) -> WordSplit {
-        if self.blank_words { WordSplit::Blank } else { WordSplit::Unicode }
-    }
-
     /// The words of a line, without tags; `None` if it has none.
     fn sentence(self, line: &str) -> anyhow::Result<Option<Sentence>> {
         if line.trim().is_empty() {
@@ -164,7 +157,7 @@ impl How {
     }
 
     fn text(self, text: String) -> anyhow::Result<Option<Sentence>> {
-        let words = words::split(&text, self.words());
+        let words = words::split(&text, self.words);
         if words.is_empty() {
             return Ok(None);
         }

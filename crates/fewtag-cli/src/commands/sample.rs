@@ -13,7 +13,8 @@ use serde_json::json;
 
 use super::data::ReadArgs;
 use super::values;
-use crate::{progress, sha256};
+use crate::progress::{self, warn};
+use crate::sha256;
 
 /// Draw few-shot episodes with the paper's minimum-including algorithm
 ///
@@ -163,11 +164,6 @@ fn warn_of_rare_tags(args: &Args, sampled: &Sampled) {
             "{domain}: every support set has all sentences, fewer than {shots}, of: {tags}"
         ));
     }
-}
-
-fn warn(message: &str) {
-    // Nobody is left to tell if standard error is gone.
-    let _ = writeln!(std::io::stderr(), "warning: {message}");
 }
 
 fn summary(args: &Args, sampled: &[Sampled]) -> Table {

@@ -1,8 +1,8 @@
 //! `fewtag tag` with the built-in model: what it prints, and what it refuses.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use fewtag::encoder::Storage;
 use fewtag::{Context, ModelSettings, file, model};
@@ -16,15 +16,20 @@ fn tag(args: &[&str]) -> String {
     success(&[&["tag"], &EXAMPLE[..], args].concat())
 }
 
-/// Runs `fewtag tag` with these bytes on standard input.
-fn tag_stdin(args: &[&str], input: &[u8]) -> (Option<i32>, String, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_fewtag"))
+/// Starts `fewtag tag` with pipes on all sides.
+fn start(args: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_fewtag"))
         .args([&["tag"], &EXAMPLE[..], args].concat())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap();
+        .unwrap()
+}
+
+/// Runs `fewtag tag` with these bytes on standard input.
+fn tag_stdin(args: &[&str], input: &[u8]) -> (Option<i32>, String, String) {
+    let mut child = start(args);
     child.stdin.take().unwrap().write_all(input).unwrap();
     let output = child.wait_with_output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -122,6 +127,21 @@ fn lines_are_answered_in_order_and_a_bad_one_is_named() {
 }
 
 #[test]
+fn an_answer_comes_before_the_next_line_is_given() {
+    let mut child = start(&["--format", "jsonl"]);
+    let mut input = child.stdin.take().unwrap();
+    let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
+    for text in ["play a", "play b"] {
+        writeln!(input, "{text}").unwrap();
+        input.flush().unwrap();
+        // This would wait for ever if the answer waited for the end of the input.
+        assert_eq!(json(&answers.next().unwrap().unwrap())["text"], text);
+    }
+    drop(input);
+    assert!(answers.next().is_none() && child.wait().unwrap().success());
+}
+
+#[test]
 fn json_lines_give_texts_or_tokens() {
     let input = b"{\"text\": \"play miles\"}\n{\"tokens\": [\"play\", \"miles davis\"]}\n";
     let (status, out, _) = tag_stdin(&["--jsonl", "--format", "conll"], input);
@@ -169,6 +189,31 @@ fn the_page_of_explanations_is_self_contained() {
     ]);
     assert!(page.starts_with("<!doctype html>") && page.contains("&lt;"), "{page}");
     assert!(!page.contains("http") && !page.contains("<b>"), "{page}");
+    assert!(tag(&["--explain", "html", "play a"]).starts_with("<!doctype html>"));
+    assert!(tag(&["--explain", "play html"]).starts_with("play"));
+}
+
+#[test]
+fn control_characters_never_reach_the_terminal() {
+    let escape = '\u{1b}';
+    let example = format!("play [nina{escape}](artist{escape}) {escape}now");
+    let text = format!("play {escape}miles");
+    let out = success(&["tag", "--example", &example, "--explain", &text]);
+    assert!(out.contains("artist") && !out.contains(escape), "{out}");
+}
+
+#[test]
+fn examples_are_read_as_the_data_commands_read_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("support.jsonl");
+    // The label cuts `simone`.
+    std::fs::write(&path, r#"{"text": "play nina simone", "label": [[5, 12, "artist"]]}"#).unwrap();
+    let path = path.to_str().unwrap();
+    let message = failure(&["tag", "--support", path, "play a"], 1);
+    assert!(message.contains("--repair"), "{message}");
+    success(&["tag", "--support", path, "--repair", "play a"]);
+    let conll = tag(&["--words", "blank", "--format", "conll", "play a, b"]);
+    assert!(conll.contains("a,"), "{conll}");
 }
 
 #[test]

@@ -9,9 +9,11 @@ use std::path::Path;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fewtag::data::{self, Corpus, Format, ReadOptions};
-use fewtag::file;
 use fewtag::scheme::Scheme;
 use fewtag::words::WordSplit;
+use fewtag::{Sentence, file};
+
+use crate::progress::warn;
 
 /// Check, convert and count labelled sentences in any common format
 #[derive(Debug, clap::Args)]
@@ -42,6 +44,23 @@ pub(crate) struct ReadArgs {
     /// The format of the input; recognised from its content unless given
     #[arg(long, value_parser = data_format())]
     format: Option<Format>,
+    #[command(flatten)]
+    text: TextArgs,
+}
+
+/// How the examples of a command are read whose `--format` is that of its answers
+#[derive(Debug, clap::Args)]
+pub(crate) struct SupportArgs {
+    /// The format of the labelled sentences; recognised from their content unless given
+    #[arg(long, value_name = "FORMAT", value_parser = data_format())]
+    support_format: Option<Format>,
+    #[command(flatten)]
+    text: TextArgs,
+}
+
+/// How labels and words are understood, whatever the format
+#[derive(Debug, Clone, Copy, clap::Args)]
+struct TextArgs {
     /// The tagging scheme of the input; recognised from its tags unless given
     #[arg(long, value_parser = scheme())]
     scheme: Option<Scheme>,
@@ -56,8 +75,7 @@ pub(crate) struct ReadArgs {
 impl ReadArgs {
     /// The same, as the library takes it.
     pub(crate) fn options(&self) -> ReadOptions {
-        let Self { format, scheme, words, repair } = *self;
-        ReadOptions { format, scheme, repair, words }
+        self.text.options(self.format)
     }
 
     /// Reads a file, or standard input for `-`.
@@ -65,6 +83,40 @@ impl ReadArgs {
         let (path, bytes) = read_bytes(path)?;
         Ok(data::parse(path, &bytes, &self.options())?)
     }
+}
+
+impl SupportArgs {
+    /// The labelled sentences of a file; what is odd about them is told as a warning.
+    pub(crate) fn read(&self, path: &Path) -> anyhow::Result<Vec<Sentence>> {
+        Ok(sentences(path, data::read(path, &self.text.options(self.support_format))?))
+    }
+
+    /// The sentences of `text`, a word or more of which are marked as in `play [nina simone](artist)`; `option` is where it
+    /// was given.
+    pub(crate) fn parse_inline(&self, option: &str, text: &str) -> anyhow::Result<Vec<Sentence>> {
+        let options = self.text.options(Some(Format::Inline));
+        let path = Path::new(option);
+        Ok(sentences(path, data::parse(path, text.as_bytes(), &options)?))
+    }
+
+    /// Where words end.
+    pub(crate) fn words(&self) -> WordSplit {
+        self.text.words
+    }
+}
+
+impl TextArgs {
+    fn options(self, format: Option<Format>) -> ReadOptions {
+        let Self { scheme, words, repair } = self;
+        ReadOptions { format, scheme, repair, words }
+    }
+}
+
+fn sentences(path: &Path, corpus: Corpus) -> Vec<Sentence> {
+    for note in &corpus.notes {
+        warn(&format!("{}: {note}", path.display()));
+    }
+    corpus.domains.into_iter().flat_map(|domain| domain.sentences).collect()
 }
 
 /// The content of a file, or of standard input for `-`, and how errors should name it.

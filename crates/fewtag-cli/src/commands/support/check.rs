@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use fewtag::Sentence;
-use fewtag::data::{self, ReadOptions};
 use fewtag::eval::{Cell, Format, Table, table};
 use fewtag::support::{self, Confusion, Finding, Report};
 
+use crate::commands::data::SupportArgs;
 use crate::commands::tagger::TaggerArgs;
 use crate::commands::values;
 
@@ -24,9 +24,8 @@ use crate::commands::values;
 pub(crate) struct Args {
     /// Labelled sentences in any data format (docs/data.md)
     file: PathBuf,
-    /// The data format of the file, if it is not to be recognised
-    #[arg(long, value_name = "FORMAT")]
-    support_format: Option<data::Format>,
+    #[command(flatten)]
+    read: SupportArgs,
     #[command(flatten)]
     tagger: TaggerArgs,
     /// Fail if there is a finding that is an error or a warning
@@ -42,8 +41,7 @@ const SHOWN: usize = 50;
 
 /// Runs the command, writing the report to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
-    let options = ReadOptions { format: args.support_format, ..ReadOptions::default() };
-    let sentences = data::read_sentences(&args.file, &options)?;
+    let sentences = args.read.read(&args.file)?;
     let report = support::check(&args.tagger.load()?, &sentences)?;
     if args.format == Format::Json {
         let lines: Vec<Option<usize>> = sentences.iter().map(Sentence::line).collect();

@@ -5,18 +5,19 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use fewtag::SupportSet;
-use fewtag::data::{self, ReadOptions, Writer};
+use fewtag::data::Writer;
 use fewtag::support::{self, Suggestion};
 use serde_json::Value;
 
 use crate::commands::answers::{self, Colour, OutputFormat};
+use crate::commands::data::SupportArgs;
 use crate::commands::input::{How, Input};
 use crate::commands::tagger::TaggerArgs;
 use crate::commands::values;
 
 /// Choose the unlabelled sentences that would teach most if they were labelled next
 ///
-/// Those that stand for many sentences of which the tagger is unsure and which no example resembles (docs/support.md). They
+/// Those whose words resemble many of which the tagger is unsure and which no example resembles (docs/support.md). They
 /// are printed with the labels that the tagger would give now, to be corrected. The pool is read as a stream.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -31,13 +32,13 @@ pub(crate) struct Args {
     /// How many sentences to choose
     #[arg(short, long, default_value = "10", value_parser = values::at_least_one())]
     n: usize,
-    /// The data format of the labelled sentences, if it is not to be recognised
-    #[arg(long, value_name = "FORMAT")]
-    support_format: Option<data::Format>,
+    #[command(flatten)]
+    read: SupportArgs,
     #[command(flatten)]
     tagger: TaggerArgs,
-    #[command(flatten)]
-    how: How,
+    /// Lines of the pool are JSON objects with `text`, or with `tokens`
+    #[arg(long)]
+    jsonl: bool,
     /// How to print the sentences: text, json, jsonl, or a data format, to be corrected and added
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: OutputFormat,
@@ -48,11 +49,10 @@ pub(crate) struct Args {
 
 /// Runs the command, writing the chosen sentences to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
-    let (format, words) = (args.support_format, args.how.words());
-    let options = ReadOptions { format, words, ..ReadOptions::default() };
-    let support = SupportSet::new(data::read_sentences(&args.file, &options)?)?;
+    let support = SupportSet::new(args.read.read(&args.file)?)?;
     let adapted = args.tagger.load()?.adapt(&support).context("cannot learn from the examples")?;
-    let pool = Input::open(&[], &args.pool, args.how)?;
+    let how = How { jsonl: args.jsonl, words: args.read.words() };
+    let pool = Input::open(&[], &args.pool, how)?;
     let pool = pool.map(|(place, sentence)| sentence.context(place));
     let chosen = support::suggest(&adapted, &support, pool, args.n)?;
     match args.format {
@@ -82,8 +82,9 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
 
 fn why(Suggestion { sentence, reason, .. }: &Suggestion) -> String {
     let word = sentence.words().nth(reason.word).unwrap_or_default();
+    let word = answers::shown(word);
     format!(
-        "stands for {} of the pool; least sure of `{word}` ({:.2}); {:.0} % new",
+        "stands for {} unsure words of the pool; least sure of `{word}` ({:.2}); {:.0} % new",
         reason.stands_for,
         reason.probability,
         100.0 * reason.new

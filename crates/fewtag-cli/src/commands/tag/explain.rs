@@ -6,6 +6,7 @@ use fewtag::emission::{Contribution, Source};
 use fewtag::{Explanation, SupportSet};
 
 use super::output::Answer;
+use crate::commands::answers::shown;
 
 /// How many voices are shown by name; the others are summed.
 const SHOWN: usize = 3;
@@ -20,8 +21,8 @@ pub(super) fn text(answer: Answer, support: &SupportSet) -> String {
         let _ = writeln!(
             out,
             "  {} = {}   score {:.2} = examples {:.2} + transitions {:+.2}",
-            words.join(" "),
-            span.slot,
+            shown(&words.join(" ")),
+            shown(span.slot.as_str()),
             why.total(),
             why.emission(),
             why.transitions
@@ -42,7 +43,8 @@ pub(super) fn text(answer: Answer, support: &SupportSet) -> String {
 fn runner_up(why: &Explanation) -> String {
     match &why.runner_up {
         Some(second) => {
-            let name = second.slot.as_ref().map_or("no slot", |slot| slot.as_str());
+            let name =
+                second.slot.as_ref().map_or("no slot".to_owned(), |slot| shown(slot.as_str()));
             format!("next best: {name}, {:.2} behind", second.margin)
         }
         None => "nothing else was possible".to_owned(),
@@ -55,7 +57,8 @@ fn named(voice: &Contribution, support: &SupportSet) -> String {
         Source::LabelName => "the slot's name".to_owned(),
         Source::Word(at) => {
             let sentence = &support.sentences()[at.sentence];
-            format!("{} in \"{}\"", sentence.tokens()[at.word].word, sentence.text().0)
+            let word = shown(&sentence.tokens()[at.word].word);
+            format!("{word} in \"{}\"", shown(&sentence.text().0))
         }
     }
 }

@@ -13,16 +13,18 @@ mod output;
 mod threshold;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use fewtag::answer::Thresholds;
-use fewtag::data::{self, ReadOptions, Writer};
+use fewtag::data::Writer;
 use fewtag::{Adapted, Scored, Sentence, SupportSet};
 
 use super::answers::{Colour, OutputFormat};
+use super::data::SupportArgs;
 use super::input::{How, Input, Item};
 use super::tagger::TaggerArgs;
+use crate::progress::warn;
 use html::Page;
 use output::{Answer, Output};
 use threshold::{Threshold, thresholds};
@@ -45,16 +47,16 @@ pub(crate) struct Args {
     /// One labelled sentence to learn from: `play [nina simone](artist)`; may be repeated
     #[arg(long, value_name = "SENTENCE")]
     example: Vec<String>,
-    /// The data format of the support files, if it is not to be recognised
-    #[arg(long, value_name = "FORMAT")]
-    support_format: Option<data::Format>,
+    #[command(flatten)]
+    read: SupportArgs,
     #[command(flatten)]
     tagger: TaggerArgs,
     /// Tag the lines of this file, `-` is standard input; may be repeated
     #[arg(long, value_name = "FILE")]
     input: Vec<PathBuf>,
-    #[command(flatten)]
-    how: How,
+    /// Input lines are JSON objects with `text`, or with `tokens`
+    #[arg(long)]
+    jsonl: bool,
     /// How to print the answers: text, json, jsonl, or a data format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: OutputFormat,
@@ -90,7 +92,8 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     let standard_input = [PathBuf::from("-")];
     let nothing_given = args.text.is_empty() && args.input.is_empty();
     let files = if nothing_given { &standard_input[..] } else { &args.input };
-    let mut input = Input::open(&args.text, files, args.how)?;
+    let how = How { jsonl: args.jsonl, words: args.read.words() };
+    let mut input = Input::open(&args.text, files, how)?;
     let mut failed = 0;
     loop {
         let batch = input.next_batch(adapted.group_size().min(BATCH));
@@ -172,20 +175,12 @@ fn read_support(args: &Args) -> anyhow::Result<SupportSet> {
              'play [nina simone](artist)'"
         );
     }
-    let (format, words) = (args.support_format, args.how.words());
-    let options = ReadOptions { format, words, ..ReadOptions::default() };
     let mut sentences = Vec::new();
     for path in &args.support {
-        sentences.extend(data::read_sentences(path, &options)?);
+        sentences.extend(args.read.read(path)?);
     }
-    let inline = ReadOptions { format: Some(data::Format::Inline), ..options };
     for example in &args.example {
-        let corpus = data::parse(Path::new("--example"), example.as_bytes(), &inline)?;
-        sentences.extend(corpus.domains.into_iter().flat_map(|domain| domain.sentences));
+        sentences.extend(args.read.parse_inline("--example", example)?);
     }
     SupportSet::new(sentences).context("mark at least one span, as in 'play [nina simone](artist)'")
-}
-
-fn warn(message: &str) {
-    let _ = writeln!(std::io::stderr(), "warning: {message}");
 }
