@@ -6,7 +6,7 @@
 
 For each seed: draw a support set and queries (`fewtag sample`), and a pool of other sentences; add to the support, with their
 true tags, the suggested sentences or as many random ones, three times; judge all on the same queries (`fewtag evaluate`). Prints the
-mean F1 over seeds, and the mean difference with its standard error over seeds.
+mean F1 over seeds, and the mean paired difference with its standard error over seeds; in the last row over all corpora and seeds.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import random
 import subprocess
 import tempfile
 from pathlib import Path
+from statistics import mean, stdev
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST_SEED = 100
@@ -71,27 +72,39 @@ def f1(args, arms: list[dict], directory: Path) -> list[float]:
     return [row["f1"] for row in rows if row["domain"].startswith("seed ")]
 
 
+def scores_of(args, corpus: Path) -> dict[str, list[float]]:
+    """The F1 of every seed, for the support alone, with random and with suggested sentences."""
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = Path(temporary)
+        of_seeds = [episodes(args, corpus, seed, directory) for seed in range(FIRST_SEED, FIRST_SEED + args.seeds)]
+        scores = {arm: f1(args, [of[arm] for of in of_seeds], directory) for arm in of_seeds[0]}
+    randoms = zip(*(scores[f"random {i}"] for i in range(DRAWS)))
+    return {"support": scores["support"], "random": [mean(draws) for draws in randoms], "suggested": scores["suggested"]}
+
+
+def row(name: str, scores: dict[str, list[float]]) -> str:
+    gains = [s - r for s, r in zip(scores["suggested"], scores["random"])]
+    error = stdev(gains) / math.sqrt(len(gains))
+    means = " | ".join(f"{mean(of):.1f}" for of in scores.values())
+    return f"| {name} | {means} | {mean(gains):+.1f} ± {error:.1f} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpora", nargs="+", type=Path)
     for name, value in {"seeds": 12, "shots": 1, "add": 10, "pool": 400, "queries": 80}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--fewtag", default=ROOT / "target/release/fewtag")
-    parser.add_argument("--model", default=ROOT / "models/default")
+    parser.add_argument("--fewtag", type=Path, default=ROOT / "target/release/fewtag")
+    parser.add_argument("--model", type=Path, default=ROOT / "models/default")
     args = parser.parse_args()
-    print("| corpus | support | + random | + suggested | difference |\n|---|---:|---:|---:|---:|", flush=True)
+    print(f"| corpus | support | + {args.add} random | + {args.add} suggested | difference |\n|---|---:|---:|---:|---:|", flush=True)
+    all_scores: dict[str, list[float]] = {}
     for corpus in args.corpora:
-        with tempfile.TemporaryDirectory() as temporary:
-            directory = Path(temporary)
-            of_seeds = [episodes(args, corpus, seed, directory) for seed in range(FIRST_SEED, FIRST_SEED + args.seeds)]
-            scores = {arm: f1(args, [of[arm] for of in of_seeds], directory) for arm in of_seeds[0]}
-        scores["random"] = [sum(draws) / DRAWS for draws in zip(*(scores[f"random {i}"] for i in range(DRAWS)))]
-        mean = {arm: sum(of) / len(of) for arm, of in scores.items()}
-        gains = [s - r for s, r in zip(scores["suggested"], scores["random"])]
-        gain = sum(gains) / len(gains)
-        error = math.sqrt(sum((g - gain) ** 2 for g in gains) / (len(gains) - 1) / len(gains))
-        numbers = f"{mean['support']:.1f} | {mean['random']:.1f} | {mean['suggested']:.1f} | {gain:+.1f} ± {error:.1f}"
-        print(f"| {corpus.stem} | {numbers} |", flush=True)
+        scores = scores_of(args, corpus)
+        print(row(corpus.stem, scores), flush=True)
+        for arm, of in scores.items():
+            all_scores.setdefault(arm, []).extend(of)
+    print(row("all", all_scores))
 
 
 if __name__ == "__main__":

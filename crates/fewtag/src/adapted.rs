@@ -85,7 +85,7 @@ impl<'a> Reading<'a> {
         let sentences = support.sentences().iter().map(split).collect::<Result<Vec<_>>>()?;
         let alone = sentences.iter().map(|s| Sequence::alone(s, frame)).collect::<Vec<_>>();
         for (at, sequence) in alone.iter().enumerate() {
-            check_length(&tagger, sequence, || format!("support sentence {}", at + 1))?;
+            tagger.check_length(sequence, || format!("support sentence {}", at + 1))?;
         }
         if tagger.uses_label_names() {
             sequences.extend(tagger.name_sequences(&tags)?);
@@ -353,10 +353,14 @@ impl<'a> Scored<'a> {
         tagger.head().marginals(tagger.settings(), tags, &self.emissions)
     }
 
-    /// The mean of the vectors of all words as they were read: what the sentence is about. `[d]`
-    pub(crate) fn mean_vector(&self) -> Vec<f32> {
-        let rows = self.parts.iter().flat_map(|part| &part.queries).flat_map(Matrix::rows);
-        matrix::mean(rows)
+    /// The vectors of the words as they were read, in paired context the mean over the support sentences. `[T, d]`
+    pub(crate) fn word_vectors(&self) -> Matrix {
+        let of_word = |word| {
+            let (part, at) = self.part_of(word);
+            matrix::mean(part.queries.iter().map(|query| query.row(at)))
+        };
+        let values = (0..self.emissions.n_rows()).flat_map(of_word).collect();
+        Matrix::new(values, self.adapted.tagger.engine().width())
     }
 
     /// The `n` best tag paths with their scores, best first (of [`crate::TransitionMode::Rule`] those of
@@ -374,27 +378,19 @@ impl<'a> Scored<'a> {
     /// If `word` or `tag` is out of range.
     #[must_use]
     pub fn contributions(&self, word: usize, tag: usize) -> Vec<Contribution> {
-        let owner = self.parts.iter().find(|part| part.window.owned.contains(&word));
-        let part = owner.expect("a word of the sentence");
+        let (part, at) = self.part_of(word);
         let words = match (&part.words, &self.adapted.support) {
             (Some(words), _) | (None, Support::Separate { words, .. }) => words,
             (None, Support::Paired { .. }) => unreachable!("paired support is read with the query"),
         };
         let scorer = self.adapted.tagger.settings().emission_scorer();
-        let at = word - part.window.words.start;
         scorer.contributions(&part.queries, self.adapted.vectors(words), at, tag)
     }
-}
 
-/// Refuses a sequence beyond the encoder's window; `what` names it in the message.
-pub(crate) fn check_length(
-    tagger: &Tagger,
-    sequence: &Sequence,
-    what: impl Fn() -> String,
-) -> Result<()> {
-    let (n_pieces, max) = (sequence.n_pieces(), tagger.engine().max_pieces());
-    if n_pieces > max {
-        return Err(Error::TooLong { what: what(), n_pieces, max });
+    /// The window that speaks for a word, and which of its words that is.
+    fn part_of(&self, word: usize) -> (&Part, usize) {
+        let owner = self.parts.iter().find(|part| part.window.owned.contains(&word));
+        let part = owner.expect("a word of the sentence");
+        (part, word - part.window.words.start)
     }
-    Ok(())
 }

@@ -82,6 +82,19 @@ impl Tagger {
         !constrained || begins || has_outside || self.uses_label_names()
     }
 
+    /// Refuses a sequence beyond the encoder's window; `what` names it in the message.
+    pub(crate) fn check_length(
+        &self,
+        sequence: &Sequence,
+        what: impl Fn() -> String,
+    ) -> Result<()> {
+        let (n_pieces, max) = (sequence.n_pieces(), self.engine().max_pieces());
+        if n_pieces > max {
+            return Err(Error::TooLong { what: what(), n_pieces, max });
+        }
+        Ok(())
+    }
+
     /// Whether both run on the very same encoder.
     pub(crate) fn shares_encoder(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.engine, &other.engine)

@@ -11,7 +11,6 @@
 use std::ops::Range;
 
 use super::batches::Batch;
-use crate::adapted::check_length;
 use crate::domain::{Episode, Sentence};
 use crate::embedder::{self, Sequence};
 use crate::emission::{Members, SupportVectors, VectorGradients};
@@ -148,7 +147,7 @@ impl<'a> Plan<'a> {
         };
         for sequence in &sequences[n_before..] {
             let what = || format!("a training sentence of domain `{}`", episode.domain);
-            check_length(tagger, sequence, what)?;
+            tagger.check_length(sequence, what)?;
         }
         let members = Members::new(&episode.support, &tags);
         Ok(Self { queries: &episode.queries, tags, members, support, of_query, names })
