@@ -31,8 +31,9 @@ const LEFT: f64 = 60.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 30.0;
 const RIGHT: f64 = 20.0;
-/// Okabe and Ito's colours, which colour-blind readers can tell apart.
-const COLOURS: [&str; 4] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7"];
+/// Okabe and Ito's colours, which colour-blind readers can tell apart; after the last one they come again.
+const COLOURS: [&str; 7] =
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
 
 /// Draws the panels from top to bottom.
 #[must_use]
@@ -98,7 +99,8 @@ impl Frame {
         }
         text(out, (LEFT, top - 10.0), "start", &panel.title);
         let mut legend = WIDTH - RIGHT;
-        for (curve, colour) in panel.curves.iter().zip(COLOURS).rev() {
+        for (at, curve) in panel.curves.iter().enumerate().rev() {
+            let colour = COLOURS[at % COLOURS.len()];
             let points: Vec<String> = curve
                 .points
                 .iter()
@@ -118,7 +120,7 @@ impl Frame {
                 top - 10.0,
                 escape(&curve.name)
             );
-            legend -= 8.0 * (curve.name.chars().count() as f64 + 2.0);
+            legend -= 7.0 * (curve.name.chars().count() as f64 + 2.0);
         }
     }
 }
@@ -168,6 +170,15 @@ pub fn smoothed(points: &[(u64, f64)], window: usize) -> Vec<(u64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_curve_is_drawn_however_many() {
+        let curve = |n: u64| Curve { name: format!("run {n}"), points: vec![(0, 1.0), (n, 2.0)] };
+        let panel = Panel { title: "f1".to_owned(), curves: (1..=9).map(curve).collect() };
+        let picture = svg(&[panel]);
+        assert_eq!(picture.matches("<polyline").count(), 9);
+        assert!((1..=9).all(|n| picture.contains(&format!(">run {n}<"))));
+    }
 
     #[test]
     fn marks_are_round_and_lie_within_the_axis() {
