@@ -215,6 +215,11 @@ impl Corpus {
     pub fn sentences(&self) -> impl Iterator<Item = &Sentence> {
         self.domains.iter().flat_map(|domain| &domain.sentences)
     }
+
+    /// The sentences of all domains, without the rest.
+    pub fn into_sentences(self) -> impl Iterator<Item = Sentence> {
+        self.domains.into_iter().flat_map(|domain| domain.sentences)
+    }
 }
 
 /// Reads a file of labelled sentences.
@@ -283,7 +288,7 @@ pub fn read_domains(path: &Path, options: &ReadOptions) -> Result<Vec<Domain>> {
 ///
 /// As [`read`].
 pub fn read_sentences(path: &Path, options: &ReadOptions) -> Result<Vec<Sentence>> {
-    Ok(read(path, options)?.domains.into_iter().flat_map(|domain| domain.sentences).collect())
+    Ok(read(path, options)?.into_sentences().collect())
 }
 
 /// Reads the episodes of an episode file.

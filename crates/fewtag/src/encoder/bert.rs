@@ -96,8 +96,14 @@ impl Bert {
         })
     }
 
-    /// Runs `layers` on every group; what groups keep is up to `kept`.
-    fn run(&self, batch: &PackedBatch, input: &Input, way: Way) -> Result<(Matrix, Record)> {
+    /// Runs the layers of `way` on every group of the batch.
+    fn run(
+        &self,
+        batch: &PackedBatch,
+        groups: Vec<Group>,
+        input: &Input,
+        way: Way,
+    ) -> Result<(Matrix, Record)> {
         let config = self.parameters.config();
         batch.check(config)?;
         assert!(way.layers.end <= config.num_hidden_layers, "layers {:?}", way.layers);
@@ -118,12 +124,6 @@ impl Bert {
             packed: self.packed(),
             way: &way,
             spare: &self.spare,
-        };
-        let is_training = way.kept < way.layers.end || way.below != Below::Nothing;
-        let groups = if is_training {
-            Group::cut_for_training(batch)
-        } else {
-            Group::cut_for_threads(batch, rayon::current_num_threads())
         };
         let groups = groups.into_par_iter().with_max_len(1);
         let (rows, groups): (Vec<_>, Vec<_>) = groups.map(|group| up.run(&group, input)).unzip();
@@ -147,7 +147,8 @@ impl Engine for Bert {
 
     fn forward(&self, batch: &PackedBatch, input: Input, layers: Range<usize>) -> Result<Matrix> {
         let way = Way { kept: layers.end, below: Below::Nothing, dropout: None, layers };
-        Ok(self.run(batch, &input, way)?.0)
+        let groups = Group::cut_for_threads(batch, rayon::current_num_threads());
+        Ok(self.run(batch, groups, &input, way)?.0)
     }
 
     fn forward_for_training(
@@ -165,7 +166,8 @@ impl Engine for Bert {
         };
         let kept = n_frozen.clamp(layers.start, layers.end);
         let way = Way { layers, kept, below, dropout };
-        let (hidden, record) = self.run(batch, &input, way)?;
+        let groups = Group::cut_for_training(batch);
+        let (hidden, record) = self.run(batch, groups, &input, way)?;
         Ok((hidden, Trace::new(record)))
     }
 

@@ -116,7 +116,7 @@ fn sentences(path: &Path, corpus: Corpus) -> Vec<Sentence> {
     for note in &corpus.notes {
         warn(&format!("{}: {note}", path.display()));
     }
-    corpus.domains.into_iter().flat_map(|domain| domain.sentences).collect()
+    corpus.into_sentences().collect()
 }
 
 /// The content of a file, or of standard input for `-`, and how errors should name it.

@@ -169,7 +169,7 @@ pub async fn predict(
         }
         Err(error) => return Err(error),
     };
-    let model_version = format!("{name}@{version}");
+    let model_version = model_version(&name, version);
     let results = answers.iter().map(|answer| config.prediction(answer, &model_version)).collect();
     Ok(axum::Json(Predictions { results, model_version }))
 }
@@ -192,7 +192,7 @@ pub async fn setup(
         Err(ApiError { code: Code::DomainNotFound, .. }) => 0,
         version => version?,
     };
-    Ok(axum::Json(ModelVersion { model_version: format!("{name}@{version}") }))
+    Ok(axum::Json(ModelVersion { model_version: model_version(&name, version) }))
 }
 
 /// Learn from what happened in Label Studio
@@ -225,7 +225,7 @@ pub async fn webhook(
         }
         _ => 0,
     };
-    Ok(axum::Json(ModelVersion { model_version: format!("{name}@{version}") }))
+    Ok(axum::Json(ModelVersion { model_version: model_version(&name, version) }))
 }
 
 /// Makes an annotation an example, in the place of what it was before.
@@ -248,6 +248,10 @@ async fn learn(app: &App, name: &str, annotation: Annotation, text: String) -> A
         check_support(all.len(), &limits, "annotation")
     });
     Ok(changed.await?.version)
+}
+
+fn model_version(domain: &str, version: i64) -> String {
+    format!("{domain}@{version}")
 }
 
 fn source(annotation: i64) -> String {
