@@ -9,7 +9,7 @@
 
 use crate::dropout::{LayerDropout, Place};
 use crate::matmul::{Left, Panels, Product, Strips, View, Write};
-use crate::{dot, exp, sum, vectorised};
+use crate::{dot, exp, sum, vectorised, vectorised_fma};
 
 /// How the width of a row is shared between heads.
 #[derive(Debug, Clone, Copy)]
@@ -134,21 +134,51 @@ impl Attention<'_> {
 
 /// Turns every row of scores into probabilities: the softmax of `scale · scores`.
 fn softmax(scores: &mut [f32], l: usize, scale: f32) {
-    vectorised(
+    vectorised_fma(
         #[inline(always)]
-        || {
+        |fma| {
             for row in scores.chunks_exact_mut(l) {
-                let max = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-                for x in row.iter_mut() {
-                    *x = exp((*x - max) * scale);
+                let max = maximum(row);
+                for x in row {
+                    *x = (*x - max) * scale;
                 }
-                let norm = 1.0 / sum(row);
-                for x in row.iter_mut() {
+            }
+            // All rows in one loop: the rest of a short row would be slow.
+            for x in scores.iter_mut() {
+                *x = exp(*x, fma);
+            }
+            for row in scores.chunks_exact_mut(l) {
+                let norm = 1.0 / sum::<8>(row);
+                for x in row {
                     *x *= norm;
                 }
             }
         },
     );
+}
+
+/// The largest number of a row; eight at a time, the last ones perhaps twice.
+#[inline(always)]
+fn maximum(row: &[f32]) -> f32 {
+    const N: usize = 8;
+    let larger = |x: f32, y: f32| if x > y { x } else { y };
+    let Some(&last) = row.last_chunk::<N>() else {
+        return row.iter().copied().fold(f32::NEG_INFINITY, larger);
+    };
+    let mut max = last;
+    for chunk in row.as_chunks::<N>().0 {
+        for (max, &x) in max.iter_mut().zip(chunk) {
+            *max = larger(*max, x);
+        }
+    }
+    let mut n = N;
+    while n > 1 {
+        n /= 2;
+        for i in 0..n {
+            max[i] = larger(max[i], max[i + n]);
+        }
+    }
+    max[0]
 }
 
 /// Turns gradients by probabilities `p` into gradients by the scores before scaling.

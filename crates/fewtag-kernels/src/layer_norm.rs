@@ -7,7 +7,7 @@
 //!
 //! `x̂ [n, h]` and `r [n]` are kept for the way back; `docs/engine.md` derives it.
 
-use crate::{dot, sum, vectorised};
+use crate::{LANES, dot, sum, vectorised};
 
 /// Scale and shift of a layer normalisation, each `[h]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,7 +73,7 @@ impl Normalised {
                     for ((t, dy), gamma) in dz.iter_mut().zip(dy).zip(gamma) {
                         *t = dy * gamma;
                     }
-                    let mean = sum(dz) / h as f32;
+                    let mean = sum::<LANES>(dz) / h as f32;
                     let slope = dot(dz, x_hat) / h as f32;
                     for (t, x) in dz.iter_mut().zip(x_hat) {
                         *t = (*t - mean - x * slope) * r;
@@ -106,7 +106,7 @@ impl Normalised {
 #[inline(always)]
 fn normalise(z: &[f32], epsilon: f32, x_hat: &mut [f32]) -> f32 {
     let h = z.len() as f32;
-    let mean = sum(z) / h;
+    let mean = sum::<LANES>(z) / h;
     for (x, z) in x_hat.iter_mut().zip(z) {
         *x = z - mean;
     }

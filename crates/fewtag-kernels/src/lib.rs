@@ -5,7 +5,8 @@
 //!
 //! All but [`matmul`] are plain loops over slices. `vectorised` compiles them a second time for the vector unit
 //! of the machine and chooses at run time; sums have a fixed order, so both versions give the
-//! same bits. In [`matmul`] they differ in the last bits, because AVX2 machines multiply and add in one rounding.
+//! same bits. In [`matmul`] and where [`exp`] is used they differ in the last bits, because AVX2 machines multiply and
+//! add in one rounding.
 
 #![allow(
     clippy::inline_always,
@@ -20,27 +21,66 @@ pub mod layer_norm;
 pub mod matmul;
 pub mod testing;
 
+use pulp::{Arch, Simd, WithSimd};
+
 /// Runs a kernel with the widest vectors that this machine has.
 ///
 /// `kernel` and what it calls must be `#[inline(always)]` to be compiled for them.
 #[inline(always)]
 pub(crate) fn vectorised<R>(kernel: impl FnOnce() -> R) -> R {
-    pulp::Arch::new().dispatch(kernel)
+    Arch::new().dispatch(kernel)
+}
+
+/// [`vectorised`] for a kernel of multiply-adds.
+#[inline(always)]
+pub(crate) fn vectorised_fma<R>(kernel: impl FnOnce(Fma) -> R) -> R {
+    struct Kernel<F>(F);
+    impl<R, F: FnOnce(Fma) -> R> WithSimd for Kernel<F> {
+        type Output = R;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) -> R {
+            let fma = Fma { is_fused: S::F32_LANES > 1 };
+            simd.vectorize(
+                #[inline(always)]
+                || (self.0)(fma),
+            )
+        }
+    }
+    Arch::new().dispatch(Kernel(kernel))
+}
+
+/// The multiply-add of the machine's vector unit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fma {
+    /// Whether it rounds once. Without a vector unit that would take a call of the C library.
+    is_fused: bool,
+}
+
+impl Fma {
+    #[cfg(test)]
+    pub(crate) const BOTH: [Self; 2] = [Self { is_fused: false }, Self { is_fused: true }];
+
+    /// `a b + c`.
+    #[inline(always)]
+    pub(crate) fn mul_add(self, a: f32, b: f32, c: f32) -> f32 {
+        if self.is_fused { a.mul_add(b, c) } else { a * b + c }
+    }
 }
 
 /// Independent partial sums, enough to keep the adders of a vector unit busy.
 const LANES: usize = 32;
 
-/// `Σ x`, in [`LANES`] interleaved partial sums that are then added in pairs.
+/// `Σ x`, in `N` interleaved partial sums that are then added in pairs.
 #[inline(always)]
-pub(crate) fn sum(x: &[f32]) -> f32 {
-    let mut sums = [0.0; LANES];
-    let (chunks, rest) = x.as_chunks::<LANES>();
+pub(crate) fn sum<const N: usize>(x: &[f32]) -> f32 {
+    let mut sums = [0.0; N];
+    let (chunks, rest) = x.as_chunks::<N>();
     for chunk in chunks {
         add_plain(&mut sums, chunk);
     }
     // Filled up with zeros: an index that the compiler does not know would keep the sums in memory.
-    add_plain(&mut sums, &start_of::<LANES>(rest));
+    add_plain(&mut sums, &start_of::<N>(rest));
     add_in_pairs(sums)
 }
 
@@ -65,8 +105,8 @@ fn add_products(sums: &mut [f32; LANES], x: &[f32; LANES], y: &[f32; LANES]) {
 }
 
 #[inline(always)]
-fn add_in_pairs(mut sums: [f32; LANES]) -> f32 {
-    let mut n = LANES;
+pub(crate) fn add_in_pairs<const N: usize>(mut sums: [f32; N]) -> f32 {
+    let mut n = N;
     while n > 1 {
         n /= 2;
         for i in 0..n {
@@ -130,20 +170,20 @@ pub fn add_bias(x: &mut [f32], bias: &[f32]) {
 ///
 /// Method: `x = n ln 2 + r`, then Cephes' polynomial for `exp r`.
 #[inline(always)]
-pub(crate) fn exp(x: f32) -> f32 {
+pub(crate) fn exp(x: f32, fma: Fma) -> f32 {
     /// Adding this number leaves no bits after the point, so that the sum is rounded to a whole number.
     const ROUNDER: f32 = 12_582_912.0; // 1.5 · 2²³
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
     let x = x.clamp(-87.3, 88.0);
-    let shifted = x * std::f32::consts::LOG2_E + ROUNDER;
+    let shifted = fma.mul_add(x, std::f32::consts::LOG2_E, ROUNDER);
     let n = shifted - ROUNDER;
-    let r = x - n * LN_2_HIGH - n * LN_2_LOW;
+    let r = fma.mul_add(n, -LN_2_LOW, fma.mul_add(n, -LN_2_HIGH, x));
     let mut p = 1.987_569_1e-4;
     for c in [1.398_2e-3, 8.333_452e-3, 4.166_58e-2, 0.166_666_66, 0.5] {
-        p = p * r + c;
+        p = fma.mul_add(p, r, c);
     }
-    let mantissa = p * (r * r) + r + 1.0;
+    let mantissa = fma.mul_add(p, r * r, r) + 1.0;
     // The low bits of `shifted` are n; moved to the exponent they multiply by 2ⁿ.
     f32::from_bits(mantissa.to_bits().wrapping_add(shifted.to_bits() << 23))
 }
@@ -157,7 +197,7 @@ mod tests {
     fn sums_equal_plain_sums_at_any_length() {
         for n in [0, 1, 7, 31, 32, 33, 100] {
             let (x, y) = (normal(n, 1), normal(n, 2));
-            assert_close(&[sum(&x)], &[x.iter().sum()], 1e-5);
+            assert_close(&[sum::<LANES>(&x)], &[x.iter().sum()], 1e-5);
             assert_close(&[dot(&x, &y)], &[weighted(&x, &y) as f32], 1e-5);
         }
     }
@@ -165,19 +205,21 @@ mod tests {
     #[test]
     fn vectorised_sums_are_the_same_bits() {
         let (x, y) = (normal(1001, 1), normal(1001, 2));
-        assert_eq!(vectorised(|| sum(&x)).to_bits(), sum(&x).to_bits());
+        assert_eq!(vectorised(|| sum::<LANES>(&x)).to_bits(), sum::<LANES>(&x).to_bits());
         assert_eq!(vectorised(|| dot(&x, &y)).to_bits(), dot(&x, &y).to_bits());
     }
 
     #[test]
     fn exp_is_exact_to_2e_7() {
-        for i in -8_700..8_800 {
-            let x = i as f32 / 100.0;
-            let expected = f64::from(x).exp();
-            let error = (f64::from(exp(x)) - expected).abs() / expected;
-            assert!(error < 2e-7, "exp {x}: error {error:.1e}");
+        for fma in Fma::BOTH {
+            for i in -8_700..8_800 {
+                let x = i as f32 / 100.0;
+                let expected = f64::from(x).exp();
+                let error = (f64::from(exp(x, fma)) - expected).abs() / expected;
+                assert!(error < 2e-7, "exp {x}: error {error:.1e}");
+            }
+            assert!(exp(f32::NEG_INFINITY, fma) < 1e-37);
+            assert!(exp(1e9, fma).is_finite());
         }
-        assert!(exp(f32::NEG_INFINITY) < 1e-37);
-        assert!(exp(1e9).is_finite());
     }
 }

@@ -29,30 +29,25 @@ const CHUNK: usize = 1024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sequence {
     pieces: Vec<Piece>,
-    wanted: Wanted,
-}
-
-/// Positions of pieces in a sequence, increasing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Wanted {
-    /// One row each.
-    Rows(Vec<usize>),
-    /// One row, their mean.
-    Mean(Range<usize>),
+    /// Positions of pieces, increasing.
+    wanted: Vec<usize>,
+    /// Whether the wanted rows become one, their mean.
+    is_mean: bool,
 }
 
 impl Sequence {
     /// `[CLS] sentence [SEP]`: one row per word.
     #[must_use]
     pub fn alone(sentence: &Pieces, frame: &WordPieces) -> Self {
-        let first = sentence.first.iter().map(|first| first + 1).collect();
-        Self { pieces: framed(sentence, frame), wanted: Wanted::Rows(first) }
+        let wanted = sentence.first.iter().map(|first| first + 1).collect();
+        Self { pieces: framed(sentence, frame), wanted, is_mean: false }
     }
 
     /// `[CLS] name [SEP]`: one row, the mean over the pieces of a label's name.
     #[must_use]
     pub fn name(name: &Pieces, frame: &WordPieces) -> Self {
-        Self { pieces: framed(name, frame), wanted: Wanted::Mean(1..name.ids.len() + 1) }
+        let wanted = (1..=name.ids.len()).collect();
+        Self { pieces: framed(name, frame), wanted, is_mean: true }
     }
 
     /// `[CLS] query [SEP] support [SEP]`: the rows of the query's words, then those of the support's.
@@ -64,7 +59,7 @@ impl Sequence {
         pieces.extend(ids.map(|id| Piece { id, segment: 1 }));
         let of_query = query.first.iter().map(|first| first + 1);
         let of_support = support.first.iter().map(|first| first + start);
-        Self { pieces, wanted: Wanted::Rows(of_query.chain(of_support).collect()) }
+        Self { pieces, wanted: of_query.chain(of_support).collect(), is_mean: false }
     }
 
     /// The number of pieces, special ones included.
@@ -73,38 +68,29 @@ impl Sequence {
         self.pieces.len()
     }
 
-    /// Takes the wanted rows of `hidden` `[n_pieces, d]`, whose sequence starts at row `start`.
-    fn gather(&self, hidden: &Matrix, start: usize) -> Matrix {
-        match &self.wanted {
-            Wanted::Rows(wanted) => {
-                let rows = wanted.iter().flat_map(|at| hidden.row(start + at));
-                Matrix::new(rows.copied().collect(), hidden.n_cols())
-            }
-            Wanted::Mean(wanted) => {
-                let mut mean = Matrix::zeros(1, hidden.n_cols());
-                for at in wanted.clone() {
-                    add_scaled(mean.row_mut(0), 1.0 / wanted.len() as f32, hidden.row(start + at));
-                }
-                mean
-            }
+    /// The answer from the rows of `hidden` that hold the wanted pieces.
+    fn gather(&self, hidden: &Matrix, rows: impl Iterator<Item = usize>) -> Matrix {
+        let rows = rows.map(|row| hidden.row(row));
+        if self.is_mean {
+            let mut mean = Matrix::zeros(1, hidden.n_cols());
+            rows.for_each(|row| add_scaled(mean.row_mut(0), self.weight(), row));
+            return mean;
+        }
+        Matrix::new(rows.flatten().copied().collect(), hidden.n_cols())
+    }
+
+    /// The transpose of [`Sequence::gather`]: puts the gradients of the answer where it came from, in a sequence that starts
+    /// at row `start`.
+    fn scatter(&self, d_read: &Matrix, d_hidden: &mut Matrix, start: usize) {
+        for (n, at) in self.wanted.iter().enumerate() {
+            let d = d_read.row(if self.is_mean { 0 } else { n });
+            add_scaled(d_hidden.row_mut(start + at), self.weight(), d);
         }
     }
 
-    /// The transpose of [`Sequence::gather`]: puts the gradients of the read rows where they came from.
-    fn scatter(&self, d_read: &Matrix, d_hidden: &mut Matrix, start: usize) {
-        match &self.wanted {
-            Wanted::Rows(wanted) => {
-                for (at, row) in wanted.iter().zip(d_read.rows()) {
-                    d_hidden.row_mut(start + at).copy_from_slice(row);
-                }
-            }
-            Wanted::Mean(wanted) => {
-                for at in wanted.clone() {
-                    let row = d_hidden.row_mut(start + at);
-                    add_scaled(row, 1.0 / wanted.len() as f32, d_read.row(0));
-                }
-            }
-        }
+    /// The weight of a wanted row in its row of the answer.
+    fn weight(&self) -> f32 {
+        if self.is_mean { 1.0 / self.wanted.len() as f32 } else { 1.0 }
     }
 }
 
@@ -156,8 +142,15 @@ pub fn embed(engine: &dyn Engine, sequences: &[Sequence]) -> Result<Vec<Matrix>>
     let mut read = Vec::with_capacity(sequences.len());
     for chunk in chunks(sequences) {
         let batch = packed(&sequences[chunk.clone()]);
-        let hidden = engine.encode(&batch)?;
-        read.extend(gather(&sequences[chunk], &batch, &hidden));
+        let starts = batch.sequences().map(|rows| rows.start);
+        let wanted = sequences[chunk.clone()].iter().zip(starts);
+        let wanted = wanted.flat_map(|(s, start)| s.wanted.iter().map(move |at| start + at));
+        let hidden = engine.encode_rows(&batch, &wanted.collect::<Vec<_>>())?;
+        let mut rows = 0..hidden.n_rows();
+        read.extend(sequences[chunk].iter().map(|sequence| {
+            let own = rows.by_ref().take(sequence.wanted.len());
+            sequence.gather(&hidden, own)
+        }));
     }
     Ok(read)
 }
@@ -195,7 +188,11 @@ pub fn embed_for_training<'a>(
         let dropout = dropout
             .map(|Dropout { rate, seed }| Dropout { rate, seed: Random::new(seed).at(at as u64) });
         let (hidden, trace) = engine.encode_for_training(&batch, dropout)?;
-        read.extend(gather(&sequences[range.clone()], &batch, &hidden));
+        read.extend(sequences[range.clone()].iter().zip(batch.sequences()).map(
+            |(sequence, rows)| {
+                sequence.gather(&hidden, sequence.wanted.iter().map(|at| rows.start + at))
+            },
+        ));
         let bytes = trace_bytes(engine.parameters().config(), &batch);
         // Room for one more trace stays free, for a chunk that is computed again beside the kept ones.
         let keep = kept + 2 * bytes <= budget;
@@ -270,17 +267,6 @@ fn packed(sequences: &[Sequence]) -> PackedBatch {
         batch.push(sequence.pieces.iter().copied());
     }
     batch
-}
-
-fn gather(
-    sequences: &[Sequence],
-    batch: &PackedBatch,
-    hidden: &Matrix,
-) -> impl Iterator<Item = Matrix> {
-    sequences
-        .iter()
-        .zip(batch.sequences())
-        .map(|(sequence, rows)| sequence.gather(hidden, rows.start))
 }
 
 #[cfg(test)]

@@ -79,6 +79,7 @@ impl Down<'_> {
                     packed: &packed,
                     dropout: way.dropout(l),
                     group: &descent.group.clone(),
+                    wanted: None,
                 };
                 descent.step(&pass, l - way.kept);
                 if is_wanted_below {

@@ -18,7 +18,7 @@ use super::backward::Down;
 use super::batch::PackedBatch;
 use super::config::BertConfig;
 use super::group::Group;
-use super::layer::{LayerPass, LayerTrace, PackedLayer, Workspace};
+use super::layer::{LayerPass, LayerTrace, PackedLayer, Workspace, keep_rows};
 use super::parameters::{Gradients, Parameters, Weights};
 use super::spare::{Lent, Spare};
 use super::{Dropout, Engine, Frozen, Input, Trace, backward, embeddings};
@@ -96,6 +96,19 @@ impl Bert {
         })
     }
 
+    /// Runs layers without keeping anything.
+    fn infer(
+        &self,
+        batch: &PackedBatch,
+        input: &Input,
+        layers: Range<usize>,
+        wanted: Option<Vec<usize>>,
+    ) -> Result<Matrix> {
+        let way = Way { kept: layers.end, below: Below::Nothing, dropout: None, layers, wanted };
+        let groups = Group::cut_for_threads(batch, rayon::current_num_threads());
+        Ok(self.run(batch, groups, input, way)?.0)
+    }
+
     /// Runs the layers of `way` on every group of the batch.
     fn run(
         &self,
@@ -146,9 +159,11 @@ impl Engine for Bert {
     }
 
     fn forward(&self, batch: &PackedBatch, input: Input, layers: Range<usize>) -> Result<Matrix> {
-        let way = Way { kept: layers.end, below: Below::Nothing, dropout: None, layers };
-        let groups = Group::cut_for_threads(batch, rayon::current_num_threads());
-        Ok(self.run(batch, groups, &input, way)?.0)
+        self.infer(batch, &input, layers, None)
+    }
+
+    fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix> {
+        self.infer(batch, &Input::Pieces, 0..self.n_layers(), Some(rows.to_vec()))
     }
 
     fn forward_for_training(
@@ -165,7 +180,7 @@ impl Engine for Bert {
             _ => Below::Nothing,
         };
         let kept = n_frozen.clamp(layers.start, layers.end);
-        let way = Way { layers, kept, below, dropout };
+        let way = Way { layers, kept, below, dropout, wanted: None };
         let groups = Group::cut_for_training(batch);
         let (hidden, record) = self.run(batch, groups, &input, way)?;
         Ok((hidden, Trace::new(record)))
@@ -192,6 +207,8 @@ pub(super) struct Way {
     pub(super) kept: usize,
     pub(super) below: Below,
     pub(super) dropout: Option<Dropout>,
+    /// The rows of the last layer that somebody reads, if not all.
+    wanted: Option<Vec<usize>>,
 }
 
 /// Who asks for the gradient below the lowest kept layer.
@@ -248,15 +265,21 @@ impl Up<'_> {
                 x
             }
         };
+        let wanted = self.way.wanted.as_ref().map(|rows| group.own(rows));
+        if let (Some(wanted), true) = (&wanted, self.way.layers.is_empty()) {
+            keep_rows(&mut x, wanted, self.config.hidden_size);
+        }
         let mut passing = self.spare.traces.lend();
         let mut workspace = self.spare.workspaces.lend();
         for l in self.way.layers.clone() {
+            let is_last = l + 1 == self.way.layers.end;
             let pass = LayerPass {
                 config: self.config,
                 weights: &self.weights.layers[l],
                 packed: &self.packed[l],
                 dropout: self.way.dropout(l),
                 group,
+                wanted: wanted.as_deref().filter(|_| is_last),
             };
             if l < self.way.kept {
                 x = pass.forward(x, &mut passing, &mut workspace);
@@ -376,6 +399,17 @@ mod tests {
                 &hidden.values()[rows.start * 15..rows.end * 15],
                 "sequence {s}"
             );
+        }
+    }
+
+    #[test]
+    fn wanted_rows_are_those_of_the_whole_batch() {
+        let (bert, batch) = (bert(), batch(&[17, 3, 19, 8].repeat(20)));
+        let hidden = bert.encode(&batch).unwrap();
+        let every_third: Vec<usize> = (1..batch.n_pieces()).step_by(3).collect();
+        for rows in [every_third, vec![0, batch.n_pieces() - 1]] {
+            let expected = rows.iter().flat_map(|&row| hidden.row(row).to_vec()).collect();
+            assert_eq!(bert.encode_rows(&batch, &rows).unwrap(), Matrix::new(expected, 15));
         }
     }
 

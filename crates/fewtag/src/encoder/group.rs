@@ -55,6 +55,14 @@ impl<'a> Group<'a> {
         self.batch.rows(self.sequences.start).start..last.end
     }
 
+    /// Which of some rows of the batch are the group's, counted from its first; `rows` must increase.
+    pub(super) fn own(&self, rows: &[usize]) -> Vec<usize> {
+        let own = self.rows();
+        let from = rows.partition_point(|&row| row < own.start);
+        let to = rows.partition_point(|&row| row < own.end);
+        rows[from..to].iter().map(|row| row - own.start).collect()
+    }
+
     /// The group's part of a matrix `[n_pieces, width]`.
     pub(super) fn part<'m>(&self, values: &'m [f32], width: usize) -> &'m [f32] {
         let rows = self.rows();

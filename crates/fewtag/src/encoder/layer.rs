@@ -113,10 +113,12 @@ pub(super) struct LayerPass<'a> {
     pub(super) packed: &'a PackedLayer,
     pub(super) dropout: Option<LayerDropout>,
     pub(super) group: &'a Group<'a>,
+    /// If only some rows of `y` are wanted, these; the others take part in attention and go no further.
+    pub(super) wanted: Option<&'a [usize]>,
 }
 
 impl LayerPass<'_> {
-    /// Runs the layer on `x [n, h]` and returns `y [n, h]`; `trace` is overwritten, its buffers are reused.
+    /// Runs the layer on `x [n, h]` and returns `y [n, h]`, or its wanted rows; `trace` is overwritten, its buffers are reused.
     pub(super) fn forward(
         &self,
         x: Vec<f32>,
@@ -124,15 +126,21 @@ impl LayerPass<'_> {
         workspace: &mut Workspace,
     ) -> Vec<f32> {
         let (h, f) = (self.config.hidden_size, self.config.intermediate_size);
-        let (n, epsilon) = (x.len() / h, self.config.layer_norm_eps);
+        let epsilon = self.config.layer_norm_eps;
         let mut y = std::mem::replace(&mut trace.input, x);
+
+        let n_read = trace.input.len() / h;
+        multiply(&trace.input, &self.packed.qkv, sized(&mut trace.qkv, n_read * 3 * h));
+        add_bias(&mut trace.qkv, self.weights.qkv.bias);
+        self.attend(trace, &mut workspace.attention);
+        if let Some(wanted) = self.wanted {
+            keep_rows(&mut trace.input, wanted, h);
+            keep_rows(&mut trace.context, wanted, h);
+        }
+        let n = trace.input.len() / h;
         let sum = sized(&mut workspace.sum, n * h);
         let middle = sized(&mut workspace.middle, n * h);
         let activated = sized(&mut workspace.activated, n * f);
-
-        multiply(&trace.input, &self.packed.qkv, sized(&mut trace.qkv, n * 3 * h));
-        add_bias(&mut trace.qkv, self.weights.qkv.bias);
-        self.attend(trace, &mut workspace.attention);
         multiply(&trace.context, &self.packed.attention_output, sum);
         self.add_residual(Place::AttentionOutput, sum, &trace.input);
         trace.attention_norm.forward(sum, &self.weights.attention_norm, epsilon, middle);
@@ -241,6 +249,14 @@ impl LayerPass<'_> {
 /// A range of rows as a range of numbers.
 fn times(rows: &Range<usize>, width: usize) -> Range<usize> {
     rows.start * width..rows.end * width
+}
+
+/// Leaves only some rows of `x [n, h]`, in increasing order.
+pub(super) fn keep_rows(x: &mut Vec<f32>, rows: &[usize], h: usize) {
+    for (to, from) in rows.iter().enumerate() {
+        x.copy_within(from * h..(from + 1) * h, to * h);
+    }
+    x.truncate(rows.len() * h);
 }
 
 /// The buffer at another length; what it holds is about to be overwritten.

@@ -103,7 +103,19 @@ pub trait Engine: Send + Sync {
         self.forward(batch, Input::Pieces, 0..self.n_layers())
     }
 
-    /// The same with dropout and with a trace of what [`Engine::backward`] needs.
+    /// Those of some pieces only, `[rows.len(), h]`; `rows` must increase. An engine can save what the last layer does
+    /// for the others.
+    ///
+    /// # Errors
+    ///
+    /// If `batch` does not fit the encoder ([`PackedBatch::check`]).
+    fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix> {
+        let hidden = self.encode(batch)?;
+        let values = rows.iter().flat_map(|&row| hidden.row(row).iter().copied());
+        Ok(Matrix::new(values.collect(), hidden.n_cols()))
+    }
+
+    /// [`Engine::encode`] with dropout and with a trace of what [`Engine::backward`] needs.
     ///
     /// # Errors
     ///
