@@ -16,7 +16,6 @@ import datetime
 import json
 import os
 import pathlib
-import platform
 import random
 import statistics
 import subprocess
@@ -25,9 +24,9 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 import plot  # noqa: E402
+from common import ROOT, commit, environment, processor  # noqa: E402
 
 PACKAGES = ["torch", "transformers", "onnx", "onnxruntime"]
 BERT = dict(architectures=["BertModel"], model_type="bert", vocab_size=30522, max_position_embeddings=512,
@@ -47,7 +46,7 @@ def main():
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "results")
     arguments = parser.parse_args()
-    python = arguments.python or set_up()
+    python = arguments.python or environment("benchmark-venv", PACKAGES)
     build()
     with tempfile.TemporaryDirectory() as scratch:
         bench = Bench(pathlib.Path(scratch), python, arguments.rounds)
@@ -57,16 +56,6 @@ def main():
                 for row in bench.compare(shape, threads, peaks[threads])]
         growth = bench.growth(max(arguments.threads))
     write_report(arguments.out, rows, growth, peaks, products, python)
-
-
-def set_up():
-    """A virtual environment with the peers, made once."""
-    venv = ROOT / "target" / "benchmark-venv"
-    python = venv / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
-    return str(python)
 
 
 def build():
@@ -227,11 +216,8 @@ def machine(python):
     """What the numbers depend on."""
     command = "import torch, transformers, onnxruntime as o; print(torch.__version__, transformers.__version__, o.__version__)"
     versions = subprocess.run([python, "-c", command], capture_output=True, text=True, check=True).stdout.split()
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
-    cpu = next((line.split(":")[1].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-                if line.startswith("model name")), platform.processor())
     load = os.getloadavg()[0]
-    return [f"Machine: {cpu}, {os.cpu_count()} cores; load average at the end {load:.1f}. Commit {commit.strip()}. "
+    return [f"Machine: {processor()}, {os.cpu_count()} cores; load average at the end {load:.1f}. Commit {commit()}. "
             f"PyTorch {versions[0]} (sdpa, fused AdamW), transformers {versions[1]}, ONNX Runtime {versions[2]} "
             "(fp32, fused by its BERT optimiser)."]
 

@@ -32,7 +32,9 @@ from statistics import fmean, median
 import load
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE.parent))
+from common import ROOT, commit, environment, processor  # noqa: E402
+
 PACKAGES = ["torch", "transformers", "tokenizers", "fastapi", "uvicorn[standard]"]
 N_CLIENTS = 32
 N_TEXTS = 5000  # So many different supports that none is still in the server's memory when its turn comes again.
@@ -63,7 +65,7 @@ def main() -> None:
     parser.add_argument("--options", default="", help="further options of `fewtag serve`, for trials")
     parser.add_argument("--out", type=Path, default=HERE / "results")
     args = parser.parse_args()
-    python = args.python or set_up()
+    python = args.python or environment("serve-venv", PACKAGES)
     binary = args.binary or build()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 1 << 16), hard))
@@ -79,15 +81,6 @@ def main() -> None:
     (args.out / f"{time.strftime('%Y-%m-%d')}.md").write_text(report)
 
 
-def set_up() -> str:
-    """A virtual environment with the peer, made once."""
-    python = ROOT / "target" / "serve-venv" / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", python.parents[1]], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
-    return str(python)
-
-
 def build() -> Path:
     subprocess.run(["cargo", "build", "--release", "--quiet", "--locked", "--package", "fewtag-cli"], cwd=ROOT, check=True)
     return ROOT / "target" / "release" / "fewtag"
@@ -95,7 +88,6 @@ def build() -> Path:
 
 def head(args, binary: Path, python: str) -> list[str]:
     run = lambda *command: subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
     versions = "; ".join(
         run(python, "-c", f"import importlib.metadata as m; print('{name}', m.version('{name}'))") for name in ("torch", "fastapi", "uvicorn")
     )
@@ -103,7 +95,7 @@ def head(args, binary: Path, python: str) -> list[str]:
     return [
         f"# `fewtag serve` under load, {time.strftime('%Y-%m-%d')}",
         "",
-        f"Commit {run('git', 'rev-parse', '--short', 'HEAD')}; {os.cpu_count()} × {cpu}, {memory:.0f} GB, {platform.system()}; "
+        f"Commit {commit()}; {os.cpu_count()} × {processor()}, {memory:.0f} GB, {platform.system()}; "
         f"{run('rustc', '--version').split(' (')[0]}; Python {platform.python_version()}; {versions}.",
         "Load generator and servers share the processor.",
         "",

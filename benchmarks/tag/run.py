@@ -13,7 +13,6 @@ extrapolated; default fewtag on the whole file of 10,000 sentences, loading the 
 
 import argparse
 import json
-import platform
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,9 @@ import time
 from pathlib import Path
 from statistics import median
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import ROOT, commit, processor  # noqa: E402
+
 SUPPORT_SIZES = (6, 30)
 N_FILE = 10_000
 BATCH = 4
@@ -130,9 +131,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--fewtag", type=Path, default=ROOT / "target/release/fewtag")
     args = parser.parse_args()
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
-    print(f"{time.strftime('%Y-%m-%d')}, commit {commit}, {cpu}, {args.threads} threads, corpus {args.corpus.stem}.\n")
+    print(f"{time.strftime('%Y-%m-%d')}, commit {commit()}, {processor()}, {args.threads} threads, corpus {args.corpus.stem}.\n")
     print("| work | PyTorch paired | fewtag paired | ratio | fewtag default | ratio to PyTorch paired | same tags |")
     print("|---|---:|---:|---:|---:|---:|---:|", flush=True)
     corpus = read(args.corpus)
