@@ -273,34 +273,10 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use safetensors::tensor::View;
-
+    use super::super::storage::Stored;
     use super::*;
 
-    /// A tensor as a test writes it: bytes of any type.
-    #[derive(Clone)]
-    struct Raw {
-        dtype: Dtype,
-        shape: Vec<usize>,
-        bytes: Vec<u8>,
-    }
-
-    impl View for &Raw {
-        fn dtype(&self) -> Dtype {
-            self.dtype
-        }
-        fn shape(&self) -> &[usize] {
-            &self.shape
-        }
-        fn data(&self) -> Cow<'_, [u8]> {
-            Cow::Borrowed(&self.bytes)
-        }
-        fn data_len(&self) -> usize {
-            self.bytes.len()
-        }
-    }
-
-    type File = BTreeMap<String, Raw>;
+    type File = BTreeMap<String, Stored>;
 
     fn tiny_dir() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny-encoder")
@@ -317,13 +293,13 @@ mod tests {
         file.iter()
             .map(|(name, view)| {
                 let (shape, bytes) = (view.shape().to_vec(), view.data().to_vec());
-                (name.to_owned(), Raw { dtype: view.dtype(), shape, bytes })
+                (name.to_owned(), Stored { dtype: view.dtype(), shape, bytes })
             })
             .collect()
     }
 
     fn bytes_of(file: &File) -> Vec<u8> {
-        safetensors::serialize(file, None).unwrap()
+        safetensors::serialize(file.clone(), None).unwrap()
     }
 
     fn loaded(file: &File) -> Result<Parameters> {
@@ -380,7 +356,10 @@ mod tests {
     fn heads_that_we_do_not_use_are_ignored() {
         let mut file = tiny_file();
         for name in ["bert.pooler.dense.weight", "cls.predictions.transform.LayerNorm.gamma"] {
-            file.insert(name.into(), Raw { dtype: Dtype::I64, shape: vec![1], bytes: vec![0; 8] });
+            file.insert(
+                name.into(),
+                Stored { dtype: Dtype::I64, shape: vec![1], bytes: vec![0; 8] },
+            );
         }
         assert_eq!(loaded(&file).unwrap(), tiny());
     }
