@@ -163,6 +163,8 @@ impl Engine for Bert {
     }
 
     fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix> {
+        assert!(rows.is_sorted_by(|a, b| a < b), "wanted rows increase");
+        assert!(rows.last().is_none_or(|&row| row < batch.n_pieces()), "wanted rows exist");
         self.infer(batch, &Input::Pieces, 0..self.n_layers(), Some(rows.to_vec()))
     }
 

@@ -103,12 +103,15 @@ pub trait Engine: Send + Sync {
         self.forward(batch, Input::Pieces, 0..self.n_layers())
     }
 
-    /// Those of some pieces only, `[rows.len(), h]`; `rows` must increase. An engine can save what the last layer does
-    /// for the others.
+    /// Those of some pieces only, `[rows.len(), h]`. An engine can save what the last layer does for the others.
     ///
     /// # Errors
     ///
     /// If `batch` does not fit the encoder ([`PackedBatch::check`]).
+    ///
+    /// # Panics
+    ///
+    /// If `rows` do not increase, or the batch has no such row.
     fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix> {
         let hidden = self.encode(batch)?;
         let values = rows.iter().flat_map(|&row| hidden.row(row).iter().copied());
