@@ -105,7 +105,7 @@ fn add_products(sums: &mut [f32; LANES], x: &[f32; LANES], y: &[f32; LANES]) {
 }
 
 #[inline(always)]
-pub(crate) fn add_in_pairs<const N: usize>(mut sums: [f32; N]) -> f32 {
+fn add_in_pairs<const N: usize>(mut sums: [f32; N]) -> f32 {
     let mut n = N;
     while n > 1 {
         n /= 2;
