@@ -9,7 +9,7 @@
 
 use crate::dropout::{LayerDropout, Place};
 use crate::matmul::{Left, Panels, Product, Strips, View, Write};
-use crate::{dot, exp, sum, vectorised, vectorised_fma};
+use crate::{dot, exp, in_pairs, sum, vectorised, vectorised_fma};
 
 /// How the width of a row is shared between heads.
 #[derive(Debug, Clone, Copy)]
@@ -132,6 +132,9 @@ impl Attention<'_> {
     }
 }
 
+/// Numbers of a row of probabilities that go together: it is short, and a longer run would leave much of it over.
+const SHORT: usize = 8;
+
 /// Turns every row of scores into probabilities: the softmax of `scale · scores`.
 fn softmax(scores: &mut [f32], l: usize, scale: f32) {
     vectorised_fma(
@@ -148,7 +151,7 @@ fn softmax(scores: &mut [f32], l: usize, scale: f32) {
                 *x = exp(*x, fma);
             }
             for row in scores.chunks_exact_mut(l) {
-                let norm = 1.0 / sum::<8>(row);
+                let norm = 1.0 / sum::<SHORT>(row);
                 for x in row {
                     *x *= norm;
                 }
@@ -157,28 +160,24 @@ fn softmax(scores: &mut [f32], l: usize, scale: f32) {
     );
 }
 
-/// The largest number of a row; eight at a time, the last ones perhaps twice.
+/// The largest number of a row; the last ones are perhaps looked at twice.
 #[inline(always)]
 fn maximum(row: &[f32]) -> f32 {
-    const N: usize = 8;
-    let larger = |x: f32, y: f32| if x > y { x } else { y };
-    let Some(&last) = row.last_chunk::<N>() else {
+    let Some(&last) = row.last_chunk::<SHORT>() else {
         return row.iter().copied().fold(f32::NEG_INFINITY, larger);
     };
     let mut max = last;
-    for chunk in row.as_chunks::<N>().0 {
+    for chunk in row.as_chunks::<SHORT>().0 {
         for (max, &x) in max.iter_mut().zip(chunk) {
             *max = larger(*max, x);
         }
     }
-    let mut n = N;
-    while n > 1 {
-        n /= 2;
-        for i in 0..n {
-            max[i] = larger(max[i], max[i + n]);
-        }
-    }
-    max[0]
+    in_pairs(max, larger)
+}
+
+#[inline(always)]
+fn larger(x: f32, y: f32) -> f32 {
+    if x > y { x } else { y }
 }
 
 /// Turns gradients by probabilities `p` into gradients by the scores before scaling.

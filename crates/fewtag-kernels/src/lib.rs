@@ -81,7 +81,7 @@ pub(crate) fn sum<const N: usize>(x: &[f32]) -> f32 {
     }
     // Filled up with zeros: an index that the compiler does not know would keep the sums in memory.
     add_plain(&mut sums, &start_of::<N>(rest));
-    add_in_pairs(sums)
+    in_pairs(sums, plus)
 }
 
 /// `Σ x y`, in the order of [`sum`].
@@ -94,7 +94,7 @@ pub(crate) fn dot(x: &[f32], y: &[f32]) -> f32 {
         add_products(&mut sums, x, y);
     }
     add_products(&mut sums, &start_of(x_rest), &start_of(y_rest));
-    add_in_pairs(sums)
+    in_pairs(sums, plus)
 }
 
 #[inline(always)]
@@ -104,16 +104,22 @@ fn add_products(sums: &mut [f32; LANES], x: &[f32; LANES], y: &[f32; LANES]) {
     }
 }
 
+/// Joins the halves number by number until one is left.
 #[inline(always)]
-fn add_in_pairs<const N: usize>(mut sums: [f32; N]) -> f32 {
+pub(crate) fn in_pairs<const N: usize>(mut x: [f32; N], join: impl Fn(f32, f32) -> f32) -> f32 {
     let mut n = N;
     while n > 1 {
         n /= 2;
         for i in 0..n {
-            sums[i] += sums[i + n];
+            x[i] = join(x[i], x[i + n]);
         }
     }
-    sums[0]
+    x[0]
+}
+
+#[inline(always)]
+fn plus(x: f32, y: f32) -> f32 {
+    x + y
 }
 
 /// The first `N` numbers, filled up with zeros. Copies of a length that the compiler knows need no call.

@@ -68,6 +68,11 @@ impl Sequence {
         self.pieces.len()
     }
 
+    /// The rows of the wanted pieces in a batch where the sequence starts at row `start`.
+    fn rows(&self, start: usize) -> impl Iterator<Item = usize> {
+        self.wanted.iter().map(move |at| start + at)
+    }
+
     /// The answer from the rows of `hidden` that hold the wanted pieces.
     fn gather(&self, hidden: &Matrix, rows: impl Iterator<Item = usize>) -> Matrix {
         let rows = rows.map(|row| hidden.row(row));
@@ -82,9 +87,9 @@ impl Sequence {
     /// The transpose of [`Sequence::gather`]: puts the gradients of the answer where it came from, in a sequence that starts
     /// at row `start`.
     fn scatter(&self, d_read: &Matrix, d_hidden: &mut Matrix, start: usize) {
-        for (n, at) in self.wanted.iter().enumerate() {
+        for (n, row) in self.rows(start).enumerate() {
             let d = d_read.row(if self.is_mean { 0 } else { n });
-            add_scaled(d_hidden.row_mut(start + at), self.weight(), d);
+            add_scaled(d_hidden.row_mut(row), self.weight(), d);
         }
     }
 
@@ -141,16 +146,15 @@ pub fn name_words(tag: &Tag) -> Vec<String> {
 pub fn embed(engine: &dyn Engine, sequences: &[Sequence]) -> Result<Vec<Matrix>> {
     let mut read = Vec::with_capacity(sequences.len());
     for chunk in chunks(sequences) {
-        let batch = packed(&sequences[chunk.clone()]);
-        let starts = batch.sequences().map(|rows| rows.start);
-        let wanted = sequences[chunk.clone()].iter().zip(starts);
-        let wanted = wanted.flat_map(|(s, start)| s.wanted.iter().map(move |at| start + at));
-        let hidden = engine.encode_rows(&batch, &wanted.collect::<Vec<_>>())?;
+        let sequences = &sequences[chunk];
+        let batch = packed(sequences);
+        let placed = sequences.iter().zip(batch.sequences());
+        let wanted: Vec<usize> = placed.flat_map(|(s, place)| s.rows(place.start)).collect();
+        let hidden = engine.encode_rows(&batch, &wanted)?;
         let mut rows = 0..hidden.n_rows();
-        read.extend(sequences[chunk].iter().map(|sequence| {
-            let own = rows.by_ref().take(sequence.wanted.len());
-            sequence.gather(&hidden, own)
-        }));
+        read.extend(
+            sequences.iter().map(|s| s.gather(&hidden, rows.by_ref().take(s.wanted.len()))),
+        );
     }
     Ok(read)
 }
@@ -188,11 +192,8 @@ pub fn embed_for_training<'a>(
         let dropout = dropout
             .map(|Dropout { rate, seed }| Dropout { rate, seed: Random::new(seed).at(at as u64) });
         let (hidden, trace) = engine.encode_for_training(&batch, dropout)?;
-        read.extend(sequences[range.clone()].iter().zip(batch.sequences()).map(
-            |(sequence, rows)| {
-                sequence.gather(&hidden, sequence.wanted.iter().map(|at| rows.start + at))
-            },
-        ));
+        let placed = sequences[range.clone()].iter().zip(batch.sequences());
+        read.extend(placed.map(|(s, place)| s.gather(&hidden, s.rows(place.start))));
         let bytes = trace_bytes(engine.parameters().config(), &batch);
         // Room for one more trace stays free, for a chunk that is computed again beside the kept ones.
         let keep = kept + 2 * bytes <= budget;
