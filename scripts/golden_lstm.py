@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes crates/fewtag/tests/golden/lstm.json: a bidirectional LSTM tagger in PyTorch, its loss and gradients.
+"""Writes crates/fewtag-experiments/tests/golden/lstm.json: a bidirectional LSTM tagger in PyTorch, its loss and gradients.
 
 The weights are given in our layout: one matrix [inputs + hidden + 1, 4 * hidden] a direction, gates i, f, g, o,
 the two biases of PyTorch added up into the last row; the output layer is [2 * hidden + 1, tags], bias last.
@@ -9,7 +9,7 @@ import pathlib
 
 import torch
 
-OUT = pathlib.Path(__file__).parent.parent / "crates/fewtag/tests/golden/lstm.json"
+OUT = pathlib.Path(__file__).parent.parent / "crates/fewtag-experiments/tests/golden/lstm.json"
 
 
 def rows(tensor):

@@ -1,4 +1,4 @@
-//! The update of `AdamW`, number by number; see `encoder::optimizer` of the library for the whole.
+//! The update of `AdamW`, number by number; see `train::optimizer` of the library for the whole.
 
 use crate::vectorised;
 

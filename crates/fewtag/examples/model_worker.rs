@@ -13,12 +13,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use fewtag::config::Config;
 use fewtag::emission::{ScorerKind, Similarity};
 use fewtag::encoder::{Bert, WordPieces, weights};
 use fewtag::evaluate::evaluate;
 use fewtag::head::Head;
 use fewtag::train::Trainer;
+use fewtag::train::config::Config;
 use fewtag::train::source::Read;
 use fewtag::{Context, Episode, ModelSettings, Random, Tagger, data};
 

@@ -16,20 +16,6 @@ pub enum Error {
     /// A file could not be read or written.
     #[error("cannot access `{path}`")]
     File { path: PathBuf, source: std::io::Error },
-    /// A file that should hold word vectors and does not.
-    #[error("no word vectors in `{path}`: {reason}")]
-    WordVectors { path: PathBuf, reason: String },
-    /// An experiment without a test, a dev and a source domain.
-    #[error(
-        "`{dir}` has {n_domains} domains; an experiment needs at least 3: test, dev and source"
-    )]
-    TooFewDomains { dir: PathBuf, n_domains: usize },
-    /// A system over GloVe vectors without any.
-    #[error("WPZ+GloVe needs a file of GloVe vectors")]
-    NoGlove,
-    /// A finished cell of an experiment that cannot be read again.
-    #[error("`{path}` is damaged: delete it, and its cell will be run again")]
-    CachedCell { path: PathBuf, source: serde_json::Error },
     /// The output did not take what was written to it.
     #[error("cannot write the output")]
     Write(#[source] std::io::Error),

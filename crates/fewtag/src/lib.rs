@@ -6,10 +6,8 @@
 
 pub mod adapted;
 pub mod answer;
-pub mod baselines;
 pub mod batch;
 pub mod calibrate;
-pub mod config;
 pub mod crf;
 pub mod data;
 pub mod domain;
@@ -25,7 +23,6 @@ pub mod head;
 pub mod matrix;
 pub mod model;
 pub mod random;
-pub mod reproduce;
 pub mod sampler;
 pub mod scheme;
 pub mod settings;

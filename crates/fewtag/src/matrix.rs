@@ -85,7 +85,7 @@ impl Matrix {
 }
 
 /// `sum += factor · row`.
-pub(crate) fn add_scaled(sum: &mut [f32], factor: f32, row: &[f32]) {
+pub fn add_scaled(sum: &mut [f32], factor: f32, row: &[f32]) {
     for (sum, value) in sum.iter_mut().zip(row) {
         *sum += factor * value;
     }
@@ -113,7 +113,11 @@ pub(crate) fn cosine(a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// `a·b`. Eight running sums let the compiler use vector registers, and round less than one.
-pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
+///
+/// # Panics
+///
+/// If the vectors differ in length.
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     assert_eq!(a.len(), b.len(), "vectors of different width");
     let (a8, a_rest) = a.as_chunks::<8>();
     let (b8, b_rest) = b.as_chunks::<8>();

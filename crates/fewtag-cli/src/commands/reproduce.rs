@@ -11,15 +11,15 @@ use anyhow::{Context, bail};
 use fewtag::data;
 use fewtag::eval::{Format, Table, table};
 use fewtag::file;
-use fewtag::reproduce::budget::Budget;
-use fewtag::reproduce::cache::{Cache, Inputs};
-use fewtag::reproduce::corpora::{self, Corpus};
-use fewtag::reproduce::page;
-use fewtag::reproduce::published::Published;
-use fewtag::reproduce::results::{Cell, Outcome, Outcomes};
-use fewtag::reproduce::run::Setup;
-use fewtag::reproduce::systems::{Learner, SYSTEMS, System};
-use fewtag::reproduce::tables::{self, Figures, Task};
+use fewtag_experiments::reproduce::budget::Budget;
+use fewtag_experiments::reproduce::cache::{Cache, Inputs};
+use fewtag_experiments::reproduce::corpora::{self, Corpus};
+use fewtag_experiments::reproduce::page;
+use fewtag_experiments::reproduce::published::Published;
+use fewtag_experiments::reproduce::results::{Cell, Outcome, Outcomes};
+use fewtag_experiments::reproduce::run::Setup;
+use fewtag_experiments::reproduce::systems::{Learner, SYSTEMS, System};
+use fewtag_experiments::reproduce::tables::{self, Figures, Task};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
 use super::values;
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// Which tables; may be repeated
     #[arg(long = "table", value_enum, default_values_t = [TableName::OneShot])]
     tables: Vec<TableName>,
-    /// Only these systems, by key (see configs/systems); otherwise all that the tables need
+    /// Only these systems, by key (see docs/reproduce.md); otherwise all that the tables need
     #[arg(long, value_delimiter = ',', value_parser = keys())]
     systems: Vec<String>,
     /// Only these folds, from 1: the places of the test domains

@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use fewtag::config::Config;
 use fewtag::encoder::Storage;
 use fewtag::eval::{Format, table};
-use fewtag::train::curves::{Curve, Panel, smoothed, svg};
+use fewtag::train::config::Config;
 use fewtag::train::{Checkpoints, Step, Trained, Trainer};
 use fewtag::{file, model};
+use fewtag_experiments::curves::{Curve, Panel, smoothed, svg};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 

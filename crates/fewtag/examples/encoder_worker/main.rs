@@ -24,10 +24,12 @@ use std::path::Path;
 use std::time::Instant;
 
 use fewtag::Matrix;
-use fewtag::encoder::optimizer::{clip_scale, encoder_parts, squared_gradient_norm};
 use fewtag::encoder::{
-    AdamW, Bert, BertConfig, Dropout, Engine, Frozen, Gradients, PackedBatch, Parameters, Piece,
-    Rates, Schedule, Storage, WordPieces, storage, weights,
+    Bert, BertConfig, Dropout, Engine, Frozen, Gradients, PackedBatch, Parameters, Piece, Storage,
+    WordPieces, storage, weights,
+};
+use fewtag::train::optimizer::{
+    AdamW, Rates, Schedule, clip_scale, encoder_parts, squared_gradient_norm,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -217,7 +217,8 @@ impl Table {
 }
 
 /// The text with the characters that mean something in HTML written as entities.
-pub(crate) fn escape_html(text: &str) -> String {
+#[must_use]
+pub fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

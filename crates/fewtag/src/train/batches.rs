@@ -10,8 +10,8 @@
 //! state of a generator. A query with a tag that its support lacks cannot be learnt from: it is left out and
 //! counted.
 
+use super::config::{Batching, Data};
 use super::source::Read;
-use crate::config::{Batching, Data};
 
 use crate::domain::{Domain, Episode, Sentence, SupportSet, Token};
 use crate::error::{Error, Result};

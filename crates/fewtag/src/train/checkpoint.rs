@@ -18,7 +18,7 @@ use safetensors::SafeTensors;
 use serde::{Deserialize, Serialize};
 
 use super::Trainer;
-use crate::config::Config;
+use super::config::Config;
 use crate::error::{Error, Result};
 use crate::file;
 

@@ -11,10 +11,11 @@
 use std::ops::Range;
 
 use super::batches::Batch;
+use super::optimizer;
 use crate::domain::{Episode, Sentence};
 use crate::embedder::{self, Sequence};
 use crate::emission::{Members, SupportVectors, VectorGradients};
-use crate::encoder::{Dropout, Gradients, Pieces, optimizer};
+use crate::encoder::{Dropout, Gradients, Pieces};
 use crate::error::Result;
 use crate::head::Head;
 use crate::matrix::{Matrix, add_scaled};

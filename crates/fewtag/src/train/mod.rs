@@ -12,8 +12,9 @@
 pub mod batches;
 mod card;
 mod checkpoint;
-pub mod curves;
+pub mod config;
 mod loss;
+pub mod optimizer;
 pub mod source;
 
 use std::sync::Arc;
@@ -22,9 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use checkpoint::{Best, Checkpoints, Progress};
 
-use crate::config::{Config, Data, Optimizer};
 use crate::domain::Episode;
-use crate::encoder::optimizer::{self, AdamW, Part, Rates, Schedule};
 use crate::encoder::{Bert, Dropout, WordPieces, weights};
 use crate::error::{Error, Result};
 use crate::eval::{EpisodeScore, Report, Summary};
@@ -33,7 +32,9 @@ use crate::head::Head;
 use crate::random::Random;
 use crate::tagger::Tagger;
 use batches::{Batch, Batches};
+use config::{Config, Data, Optimizer};
 use loss::{BatchLoss, ModelGradients, Pass};
+use optimizer::{AdamW, Part, Rates, Schedule};
 use source::Read;
 
 /// A loss beyond this is no loss of a tag sequence any more: the weights have run away.

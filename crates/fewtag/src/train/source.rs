@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::Evaluation;
+use super::config::Evaluation;
 use crate::data::{self, Format, ReadOptions};
 use crate::domain::{Domain, Episode};
 use crate::error::{Error, Result};

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use fewtag::Matrix;
-use fewtag::encoder::optimizer::{clip_scale, encoder_parts, squared_gradient_norm};
 use fewtag::encoder::{
-    Activation, AdamW, Bert, Engine, Frozen, Gradients, PackedBatch, Parameters, Piece, Rates,
-    Schedule, weights,
+    Activation, Bert, Engine, Frozen, Gradients, PackedBatch, Parameters, Piece, weights,
+};
+use fewtag::train::optimizer::{
+    AdamW, Rates, Schedule, clip_scale, encoder_parts, squared_gradient_norm,
 };
 use safetensors::SafeTensors;
 use serde::Deserialize;

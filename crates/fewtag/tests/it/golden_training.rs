@@ -3,9 +3,9 @@
 //! `tests/golden/model_training.json` and `model_dropout.json` are written by `scripts/golden_model.py`, never by this crate. Every batch
 //! holds all queries, so that the order of drawing them plays no part.
 
-use fewtag::config::{Batching, Config};
 use fewtag::eval::Summary;
 use fewtag::head::Head;
+use fewtag::train::config::{Batching, Config};
 use fewtag::train::source::Read;
 use fewtag::train::{Step, Trainer};
 use fewtag::{Episode, ModelSettings};

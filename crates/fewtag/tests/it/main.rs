@@ -6,7 +6,6 @@ mod golden_crf;
 mod golden_emission;
 mod golden_encoder;
 mod golden_head;
-mod golden_lstm;
 mod golden_tagger;
 mod golden_training;
 mod refusals;

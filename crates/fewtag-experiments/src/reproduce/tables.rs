@@ -3,12 +3,13 @@
 //! Every row says whose figures it has: `ours` or `paper`. A cell that was not run is empty, and so is the average of
 //! a system with a missing fold: a mean over other domains could not be compared.
 
+use fewtag::domain::Episode;
+use fewtag::eval::{Cell, Table};
+use fewtag::tag::TagSet;
+
 use super::published::{Averages, Published};
 use super::results::Outcomes;
 use super::systems::System;
-use crate::domain::Episode;
-use crate::eval::{Cell, Table};
-use crate::tag::TagSet;
 
 /// The systems of the ablation, in the order of its rows: the whole model, then the model without each part.
 pub const ABLATION: [&str; 5] = ["nmn-pd", "nmn-pw", "nmn-dt", "nmn-pd-fixed-scale", "mn-pd"];
@@ -257,10 +258,11 @@ fn mean_support(episodes: &[Episode]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use fewtag::eval::Format;
+    use fewtag::eval::table::render;
+
     use super::super::results::tests::outcome;
     use super::*;
-    use crate::eval::Format;
-    use crate::eval::table::render;
 
     /// The main table, the ablation, the rules and the bi-grams as CSV.
     fn csv() -> [String; 4] {

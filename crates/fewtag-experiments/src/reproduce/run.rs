@@ -5,6 +5,18 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use fewtag::data::{self, ReadOptions};
+use fewtag::domain::{Episode, Sentence};
+use fewtag::encoder::{BertConfig, weights};
+use fewtag::eval::{DomainScores, EpisodeScore, Judged};
+use fewtag::evaluate::evaluate;
+use fewtag::file;
+use fewtag::model;
+use fewtag::tag::Tag;
+use fewtag::tagger::Tagger;
+use fewtag::train::Trainer;
+use fewtag::train::config::Config;
+use fewtag::transition::TransitionMode;
 use rayon::prelude::*;
 
 use super::budget::Budget;
@@ -16,19 +28,7 @@ use super::systems::{Learner, System};
 use crate::baselines::glove::WordVectors;
 use crate::baselines::transfer_bert::{Plan, TransferBert};
 use crate::baselines::{bi_lstm, transfer_bert, word_table};
-use crate::config::Config;
-use crate::data::{self, ReadOptions};
-use crate::domain::{Episode, Sentence};
-use crate::encoder::{BertConfig, weights};
 use crate::error::{Error, Result};
-use crate::eval::{DomainScores, EpisodeScore, Judged};
-use crate::evaluate::evaluate;
-use crate::file;
-use crate::model;
-use crate::tag::Tag;
-use crate::tagger::Tagger;
-use crate::train::Trainer;
-use crate::transition::TransitionMode;
 
 /// What all cells of a grid share.
 #[derive(Debug)]
@@ -309,7 +309,8 @@ fn train(
 
 /// The settings of a baseline.
 fn parse<S: serde::de::DeserializeOwned>(system: &System) -> Result<S> {
-    toml::from_str(system.config).map_err(|source| Error::ConfigSyntax { source: Box::new(source) })
+    toml::from_str(system.config)
+        .map_err(|source| fewtag::Error::ConfigSyntax { source: Box::new(source) }.into())
 }
 
 /// A learning curve: means over runs of updates.

@@ -5,7 +5,7 @@
 /// A row of the tables.
 #[derive(Debug, PartialEq, Eq)]
 pub struct System {
-    /// How a user names it; its configuration is `configs/systems/KEY.toml`.
+    /// How a user names it; its configuration is `systems/KEY.toml` in this crate.
     pub key: &'static str,
     /// How the tables name it: as the paper does, if it is in the paper.
     pub name: &'static str,
@@ -38,7 +38,7 @@ macro_rules! system {
             key: $key,
             name: $name,
             learner: Learner::$learner,
-            config: include_str!(concat!("../../../../configs/systems/", $key, ".toml")),
+            config: include_str!(concat!("../../systems/", $key, ".toml")),
         }
     };
 }
@@ -77,9 +77,10 @@ impl System {
 
 #[cfg(test)]
 mod tests {
+    use fewtag::train::config::Config;
+
     use super::super::published::Published;
     use super::*;
-    use crate::config::Config;
 
     #[test]
     fn every_row_of_the_paper_has_its_system() {

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io::Write;
 
-use fewtag::train::curves::{Curve, Panel, svg};
+use fewtag_experiments::curves::{Curve, Panel, svg};
 use serde_json::Value;
 
 fn main() -> Result<(), Box<dyn Error>> {

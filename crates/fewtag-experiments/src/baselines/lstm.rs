@@ -11,7 +11,7 @@
 //!
 //! Method: Hochreiter & Schmidhuber (1997) with forget gates. Reference values: `tests/golden/lstm.json`.
 
-use crate::matrix::{Matrix, add_scaled, dot};
+use fewtag::matrix::{Matrix, add_scaled, dot};
 
 /// The weights `W` of one direction.
 #[derive(Debug, Clone)]
@@ -180,8 +180,9 @@ fn activate(gates: &mut [f32], n_hidden: usize) {
 
 #[cfg(test)]
 mod tests {
+    use fewtag::random::Random;
+
     use super::*;
-    use crate::random::Random;
 
     fn any(n_rows: usize, n_cols: usize, random: &mut Random) -> Matrix {
         Matrix::new((0..n_rows * n_cols).map(|_| random.normal() as f32).collect(), n_cols)

@@ -7,12 +7,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use fewtag::encoder::{BertConfig, Parameters, Storage, storage};
+use fewtag::file;
 use serde_json::json;
 
 use super::glove::WordVectors;
-use crate::encoder::{BertConfig, Parameters, Storage, storage};
 use crate::error::{Error, Result};
-use crate::file;
 
 const SPECIAL: [&str; 3] = ["[UNK]", "[CLS]", "[SEP]"];
 /// As many words as a BERT reads pieces.
@@ -22,13 +22,13 @@ const N_POSITIONS: usize = 512;
 ///
 /// # Errors
 ///
-/// [`Error::File`] if the directory cannot be written.
+/// [`fewtag::Error::File`] if the directory cannot be written.
 ///
 /// # Panics
 ///
 /// Never: the parts of a table agree with each other.
 pub fn write(dir: &Path, words: &BTreeSet<String>, vectors: &WordVectors) -> Result<()> {
-    std::fs::create_dir_all(dir).map_err(|source| Error::File { path: dir.into(), source })?;
+    std::fs::create_dir_all(dir).map_err(|source| Error::file(dir, source))?;
     let pieces: Vec<&str> = SPECIAL.into_iter().chain(words.iter().map(String::as_str)).collect();
     let vocabulary: serde_json::Map<_, _> =
         pieces.iter().enumerate().map(|(id, piece)| ((*piece).to_owned(), id.into())).collect();
@@ -66,9 +66,10 @@ pub fn write(dir: &Path, words: &BTreeSet<String>, vectors: &WordVectors) -> Res
 
 #[cfg(test)]
 mod tests {
+    use fewtag::embedder::{Sequence, embed};
+    use fewtag::encoder::{Bert, WordPieces, weights};
+
     use super::*;
-    use crate::embedder::{Sequence, embed};
-    use crate::encoder::{Bert, WordPieces, weights};
 
     #[test]
     fn a_word_is_the_layer_norm_of_its_row_wherever_it_stands() {

@@ -10,11 +10,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::data::{self, ReadOptions};
-use crate::domain::Episode;
+use fewtag::data::{self, ReadOptions};
+use fewtag::domain::Episode;
+use fewtag::file;
+use fewtag::sampler::{MIN_SENTENCES, Sampler, Settings};
+
 use crate::error::{Error, Result};
-use crate::file;
-use crate::sampler::{MIN_SENTENCES, Sampler, Settings};
 
 /// One domain of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +83,7 @@ fn files(dir: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn entries(dir: &Path) -> Result<Vec<PathBuf>> {
-    let fail = |source| Error::File { path: dir.into(), source };
+    let fail = |source| Error::file(dir, source);
     let entries = std::fs::read_dir(dir).map_err(fail)?.map(|entry| Ok(entry?.path()));
     let mut entries: Vec<PathBuf> = entries.collect::<std::io::Result<_>>().map_err(fail)?;
     entries.sort();
@@ -91,7 +92,7 @@ fn entries(dir: &Path) -> Result<Vec<PathBuf>> {
 
 /// Draws episodes from every corpus in `dir`; those that were drawn before from the same bytes are kept.
 fn draw_all(dir: &Path, shots: usize, drawn: &Path) -> Result<Vec<PathBuf>> {
-    std::fs::create_dir_all(drawn).map_err(|source| Error::File { path: drawn.into(), source })?;
+    std::fs::create_dir_all(drawn).map_err(|source| Error::file(drawn, source))?;
     let settings = Settings { shots, queries: 20, ..Settings::default() };
     let n_episodes = if shots == 1 { 200 } else { 50 };
     let draw = |path: PathBuf| {
@@ -104,7 +105,7 @@ fn draw_all(dir: &Path, shots: usize, drawn: &Path) -> Result<Vec<PathBuf>> {
             domain.sentences.retain(|sentence| sentence.n_words() <= MAX_WORDS);
             let sampler = Sampler::new(domain, MIN_SENTENCES)?;
             let episodes: Vec<Episode> =
-                sampler.episodes(settings, 0).take(n_episodes).collect::<Result<_>>()?;
+                sampler.episodes(settings, 0).take(n_episodes).collect::<fewtag::Result<_>>()?;
             file::write_atomically_with(&out, |file| data::write_episodes(file, &episodes))?;
         }
         Ok(out)

@@ -4,8 +4,9 @@
 
 use std::fmt::Write;
 
+use fewtag::eval::table::escape_html;
+
 use super::results::LearnedTransitions;
-use crate::eval::table::escape_html;
 
 const OURS: &str = "#0072b2";
 const PAPER: &str = "#d55e00";

@@ -9,11 +9,11 @@
 
 use std::path::{Path, PathBuf};
 
+use fewtag::file;
 use serde::{Deserialize, Serialize};
 
 use super::results::{Cell, Outcome};
 use crate::error::{Error, Result};
-use crate::file;
 
 /// Raised when a change of the program changes what cells give.
 const VERSION: u32 = 1;
@@ -67,10 +67,9 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// [`Error::File`] if it cannot be made.
+    /// [`fewtag::Error::File`] if it cannot be made.
     pub fn open(dir: &Path) -> Result<Self> {
-        let fail = |source| Error::File { path: dir.into(), source };
-        std::fs::create_dir_all(dir).map_err(fail)?;
+        std::fs::create_dir_all(dir).map_err(|source| Error::file(dir, source))?;
         Ok(Self { dir: dir.into() })
     }
 
@@ -78,7 +77,7 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// [`Error::File`] if the file is there but cannot be read, [`Error::CachedCell`] if it is damaged.
+    /// [`fewtag::Error::File`] if the file is there but cannot be read, [`Error::CachedCell`] if it is damaged.
     pub fn load(&self, inputs: &Inputs) -> Result<Option<Outcome>> {
         let path = self.path(inputs);
         if !path.exists() {
@@ -93,7 +92,7 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// [`Error::File`] if it cannot be written.
+    /// [`fewtag::Error::File`] if it cannot be written.
     ///
     /// # Panics
     ///
@@ -101,7 +100,7 @@ impl Cache {
     pub fn store(&self, inputs: &Inputs, outcome: &Outcome) -> Result<()> {
         let entry = Entry { inputs: inputs.clone(), outcome: outcome.clone() };
         let json = serde_json::to_vec_pretty(&entry).expect("outcomes have a JSON form");
-        file::write_atomically(&self.path(inputs), &json)
+        Ok(file::write_atomically(&self.path(inputs), &json)?)
     }
 
     fn path(&self, inputs: &Inputs) -> PathBuf {

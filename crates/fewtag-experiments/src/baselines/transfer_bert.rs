@@ -13,18 +13,17 @@
 
 use std::path::Path;
 
+use fewtag::domain::{Episode, Sentence};
+use fewtag::embedder::{self, Sequence};
+use fewtag::encoder::{Bert, Dropout, Engine, Gradients, WordPieces, weights};
+use fewtag::matrix::Matrix;
+use fewtag::random::Random;
+use fewtag::tag::{Tag, TagSet};
+use fewtag::train::optimizer::{self, AdamW, Part, Rates, Schedule};
 use serde::Deserialize;
 
 use super::classifier::Classifier;
-use crate::domain::{Episode, Sentence};
-use crate::embedder::{self, Sequence};
-use crate::encoder::{
-    AdamW, Bert, Dropout, Engine, Gradients, Part, Rates, Schedule, WordPieces, optimizer, weights,
-};
 use crate::error::Result;
-use crate::matrix::Matrix;
-use crate::random::Random;
-use crate::tag::{Tag, TagSet};
 
 /// How both stages are trained.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -211,8 +210,9 @@ fn sequences(sentences: &[&Sentence], word_pieces: &WordPieces) -> Result<Vec<Se
 
 #[cfg(test)]
 mod tests {
+    use fewtag::data;
+
     use super::*;
-    use crate::data;
 
     fn tiny() -> (TransferBert, Vec<Episode>) {
         let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");

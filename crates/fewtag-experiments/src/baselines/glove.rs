@@ -15,10 +15,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use fewtag::file;
+use fewtag::matrix::Matrix;
+use fewtag::random::Random;
+
 use crate::error::{Error, Result};
-use crate::file;
-use crate::matrix::Matrix;
-use crate::random::Random;
 
 /// Vectors of some words; every other word gets a random one.
 #[derive(Debug, Clone)]
@@ -41,7 +42,7 @@ impl WordVectors {
     ///
     /// # Errors
     ///
-    /// [`Error::File`] if a file cannot be read, [`Error::WordVectors`] if it does not hold word vectors.
+    /// [`fewtag::Error::File`] if a file cannot be read, [`Error::WordVectors`] if it does not hold word vectors.
     pub fn read(path: &Path, words: &BTreeSet<String>, seed: u64) -> Result<Self> {
         let wanted: BTreeSet<String> =
             words.iter().flat_map(|word| [word.clone(), word.to_lowercase()]).collect();

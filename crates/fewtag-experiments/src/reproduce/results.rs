@@ -2,10 +2,9 @@
 //!
 //! A *cell* is one system trained and tested on one fold with one seed. Scores are per cent.
 
+use fewtag::eval::{Bigrams, DomainScores, EpisodeScore, Summary};
+use fewtag::transition::CollapsedTransitions;
 use serde::{Deserialize, Serialize};
-
-use crate::eval::{Bigrams, DomainScores, EpisodeScore, Summary};
-use crate::transition::CollapsedTransitions;
 
 /// Which cell of the grid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,7 +92,7 @@ impl Outcome {
         for episode in &scores.episodes {
             bigrams += &episode.bigrams;
         }
-        let count = |kind: crate::eval::bigrams::Bigram| BigramCount {
+        let count = |kind: fewtag::eval::bigrams::Bigram| BigramCount {
             name: kind.name.to_owned(),
             words: kind.words,
             correct: kind.correct,

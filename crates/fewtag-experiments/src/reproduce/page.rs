@@ -1,12 +1,13 @@
 //! One self-contained HTML page: the tables, bars per domain, learning curves and the learned transitions.
 
+use fewtag::eval::Table;
+use fewtag::eval::table::escape_html;
+
 use super::plot::{self, Bar};
 use super::results::{LearnedTransitions, Outcome};
 use super::systems::System;
 use super::tables::Figures;
-use crate::eval::Table;
-use crate::eval::table::escape_html;
-use crate::train::curves::{self, Curve, Panel};
+use crate::curves::{self, Curve, Panel};
 
 const STYLE: &str = "body{font:15px/1.5 sans-serif;max-width:1300px;margin:2em auto;padding:0 1em;color:#222}\
 table{border-collapse:collapse;font-size:13px}th,td{padding:2px 8px;border-bottom:1px solid #ddd;text-align:left}\

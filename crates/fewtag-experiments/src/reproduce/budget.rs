@@ -10,10 +10,9 @@
 //! `quick` is for seeing that a table comes out and in which order its rows stand. Its figures are not the paper's: a
 //! cell sees 200 queries instead of 10,000. `medium` sees 1,600. What they cost is in `docs/reproduce.md`.
 
+use fewtag::domain::Episode;
+use fewtag::train::config::Optimizer;
 use serde::{Deserialize, Serialize};
-
-use crate::config::Optimizer;
-use crate::domain::Episode;
 
 /// How much a cell may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

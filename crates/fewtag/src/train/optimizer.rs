@@ -14,8 +14,8 @@
 use fewtag_kernels::adamw;
 use rayon::prelude::*;
 
-use super::Frozen;
-use super::parameters::{Gradients, Parameters};
+use crate::encoder::Frozen;
+use crate::encoder::parameters::{Gradients, Parameters};
 
 const BETA_1: f32 = 0.9;
 const BETA_2: f32 = 0.999;
@@ -228,7 +228,7 @@ impl Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::super::config::tests::odd_config;
+    use crate::encoder::config::tests::odd_config;
     use fewtag_kernels::testing::{assert_close, normal};
 
     use super::*;

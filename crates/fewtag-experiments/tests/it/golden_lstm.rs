@@ -3,9 +3,9 @@
 //! `tests/golden/lstm.json` is written by `scripts/golden_lstm.py`, never by this crate.
 
 use fewtag::Matrix;
-use fewtag::baselines::bi_lstm::BiLstm;
-use fewtag::baselines::classifier::Classifier;
-use fewtag::baselines::lstm::Lstm;
+use fewtag_experiments::baselines::bi_lstm::BiLstm;
+use fewtag_experiments::baselines::classifier::Classifier;
+use fewtag_experiments::baselines::lstm::Lstm;
 
 #[derive(serde::Deserialize)]
 struct Case {

@@ -10,16 +10,16 @@
 //!
 //! Source: the paper's baseline, after Huang et al. (2015) but without their CRF, which a few sentences cannot train.
 
+use fewtag::domain::{Episode, SupportSet};
+use fewtag::matrix::Matrix;
+use fewtag::random::Random;
+use fewtag::tag::Tag;
+use fewtag::train::optimizer::{AdamW, Part, Rates};
 use serde::Deserialize;
 
 use super::classifier::Classifier;
 use super::glove::WordVectors;
 use super::lstm::Lstm;
-use crate::domain::{Episode, SupportSet};
-use crate::encoder::{AdamW, Part, Rates};
-use crate::matrix::Matrix;
-use crate::random::Random;
-use crate::tag::Tag;
 
 /// The weights of the tagger, or the gradients by them.
 #[derive(Debug, Clone)]
@@ -200,8 +200,9 @@ fn halves(rows: &Matrix) -> (Matrix, Matrix) {
 
 #[cfg(test)]
 mod tests {
+    use fewtag::domain::{Sentence, Token};
+
     use super::*;
-    use crate::domain::{Sentence, Token};
 
     fn sentence(text: &str) -> Sentence {
         let token = |pair: &str| {

@@ -1,0 +1,14 @@
+//! The experiments around fewtag: the systems that the paper compares with, its tables run again, and their pictures.
+//!
+//! A researcher needs this and a user of the tagger does not, so it is a crate of its own above the library. Like the
+//! library it is synchronous and silent: it never prints and never reads the environment, the clock or the network.
+//!
+//! [`reproduce`] runs the grid of systems, folds and seeds; [`baselines`] are the systems that are not settings of the
+//! model; [`curves`] draws how a training run went.
+
+pub mod baselines;
+pub mod curves;
+pub mod error;
+pub mod reproduce;
+
+pub use error::{Error, Result};

@@ -1,0 +1,3 @@
+//! The experiments through their public interface.
+
+mod golden_lstm;
