@@ -9,11 +9,13 @@
 //! on what else is in its group. A sentence longer than the encoder reads is cut into overlapping windows
 //! (`window.rs`): each word is compared as its window reads it, and the tags are chosen over the whole.
 
+use std::sync::OnceLock;
+
 use crate::batch;
 use crate::crf::{self, Path, SlotTransitions};
 use crate::domain::SupportSet;
 use crate::embedder::Sequence;
-use crate::emission::{Contribution, Members, References, SupportVectors};
+use crate::emission::{Comparison, Contribution, Group, Members, References, SupportVectors};
 use crate::encoder::Pieces;
 use crate::error::{Error, Result};
 use crate::matrix::{self, Matrix};
@@ -252,14 +254,14 @@ impl Adapted {
         match &self.support {
             Support::Separate { references, .. } => {
                 let emissions = references.emissions(&read[0]);
-                Part { window, emissions, queries: read, words: None }
+                Part { window, emissions, queries: read, words: None, comparison: OnceLock::new() }
             }
             Support::Paired { .. } => {
                 let halves = read.into_iter().map(|rows| rows.split_at_row(window.words.len()));
                 let (queries, words): (Vec<Matrix>, Vec<Matrix>) = halves.unzip();
                 let scorer = self.tagger.settings().emission_scorer();
                 let emissions = scorer.emissions(&queries, self.vectors(&words));
-                Part { window, emissions, queries, words: Some(words) }
+                Part { window, emissions, queries, words: Some(words), comparison: OnceLock::new() }
             }
         }
     }
@@ -283,6 +285,8 @@ struct Part {
     queries: Vec<Matrix>,
     /// The support as read beside this window; `None` in separate context.
     words: Option<Vec<Matrix>>,
+    /// What an explanation needs of it, made when the first is asked for; in separate context the support has it.
+    comparison: OnceLock<Comparison>,
 }
 
 impl<'a> Scored<'a> {
@@ -379,12 +383,20 @@ impl<'a> Scored<'a> {
     #[must_use]
     pub fn contributions(&self, word: usize, tag: usize) -> Vec<Contribution> {
         let (part, at) = self.part_of(word);
-        let words = match (&part.words, &self.adapted.support) {
-            (Some(words), _) | (None, Support::Separate { words, .. }) => words,
-            (None, Support::Paired { .. }) => unreachable!("paired support is read with the query"),
-        };
         let scorer = self.adapted.tagger.settings().emission_scorer();
-        scorer.contributions(&part.queries, self.adapted.vectors(words), at, tag)
+        match (&part.words, &self.adapted.support) {
+            (Some(words), _) => {
+                let support = self.adapted.vectors(words);
+                let make = || scorer.comparison(&part.queries, support);
+                let groups = part.comparison.get_or_init(make).groups(&part.queries);
+                scorer.contributions(&groups, support, at, tag)
+            }
+            (None, Support::Separate { words, references }) => {
+                let group = Group { query: &part.queries[0], references };
+                scorer.contributions(&[group], self.adapted.vectors(words), at, tag)
+            }
+            (None, Support::Paired { .. }) => unreachable!("paired support is read with the query"),
+        }
     }
 
     /// The window that speaks for a word, and which of its words that is.

@@ -12,9 +12,9 @@ use serde::Serialize;
 
 use crate::adapted::{Scored, Tagged, TaggedSpan};
 use crate::domain::{Sentence, SupportSet, Token};
-use crate::emission::{Contribution, Source, WordAt};
+use crate::emission::{Source, WordAt};
 use crate::error::Result;
-use crate::explain::Explanation;
+use crate::explain::{Explanation, Speaker};
 use crate::tag::{self, Span, TagSet};
 use crate::words::Offsets;
 
@@ -160,58 +160,35 @@ impl Answer {
     ) -> Self {
         let mut answer = Self::new(sentence, tagged);
         for (span, why) in answer.spans.iter_mut().zip(scored.explain(tagged)) {
-            span.explanation = Some(Why::new(&why, tagged, scored, support));
+            span.explanation = Some(Why::new(why, support));
         }
         answer
     }
 }
 
 impl Why {
-    fn new(why: &Explanation, tagged: &Tagged, scored: &Scored, support: &SupportSet) -> Self {
-        let rival = why.runner_up.as_ref().map(|second| Rival {
-            label: second.slot.as_ref().map(|slot| slot.as_str().to_owned()),
+    fn new(why: Explanation, support: &SupportSet) -> Self {
+        let (score, examples, transitions) = (why.total(), why.emission(), why.transitions);
+        let runner_up = why.runner_up.map(|second| Rival {
+            label: second.slot.map(|slot| slot.as_str().to_owned()),
             margin: second.margin,
         });
-        Self {
-            score: why.total(),
-            examples: why.emission(),
-            transitions: why.transitions,
-            voices: voices(&why.span.span, tagged, scored, support),
-            runner_up: rival,
-        }
+        let voices = why.voices.into_iter().map(|voice| Voice::new(voice, support)).collect();
+        Self { score, examples, transitions, voices, runner_up }
     }
-}
-
-/// What each source gave to each word of a span, the loudest first.
-fn voices(span: &Span, tagged: &Tagged, scored: &Scored, support: &SupportSet) -> Vec<Voice> {
-    let mut parts: Vec<(Source, Vec<f32>)> = Vec::new();
-    for t in span.start..span.end {
-        let tag = scored.tag_set().index_of(&tagged.tags[t]).expect("a tag of this sentence");
-        for Contribution { source, score } in scored.contributions(t, tag) {
-            let known = parts.iter().position(|(known, _)| *known == source);
-            let at = known.unwrap_or_else(|| {
-                parts.push((source, vec![0.0; span.end - span.start]));
-                parts.len() - 1
-            });
-            parts[at].1[t - span.start] += (scored.scale() * f64::from(score)) as f32;
-        }
-    }
-    let voice = |(source, words): (Source, Vec<f32>)| {
-        let score = words.iter().sum();
-        match source {
-            Source::LabelName => Voice::LabelName { label_name: true, score, words },
-            Source::Word(WordAt { sentence, word }) => {
-                let text = support.sentences()[sentence].tokens()[word].word.clone();
-                Voice::Word { sentence, word, text, score, words }
-            }
-        }
-    };
-    let mut voices: Vec<Voice> = parts.into_iter().map(voice).collect();
-    voices.sort_by(|a, b| b.score().total_cmp(&a.score()));
-    voices
 }
 
 impl Voice {
+    fn new(Speaker { source, score, words }: Speaker, support: &SupportSet) -> Self {
+        match source {
+            Source::LabelName => Self::LabelName { label_name: true, score, words },
+            Source::Word(WordAt { sentence, word }) => {
+                let text = support.sentences()[sentence].tokens()[word].word.clone();
+                Self::Word { sentence, word, text, score, words }
+            }
+        }
+    }
+
     /// How much it gave.
     #[must_use]
     pub fn score(&self) -> f32 {

@@ -11,9 +11,12 @@
 //! The runner-up is the best other slot, or `O`, for the same words with the rest of the path kept; the margin is
 //! how much its total is lower. The parts add up to the total; a test holds us to it.
 
+use std::collections::HashMap;
+use std::ops::Range;
+
 use crate::adapted::{Scored, Tagged, TaggedSpan};
 use crate::crf::{Move, SlotTransitions, TransitionScores};
-use crate::emission::{Contribution, Source};
+use crate::emission::Source;
 use crate::tag::{Slot, Span, Tag};
 
 /// Why a span was tagged.
@@ -21,12 +24,23 @@ use crate::tag::{Slot, Span, Tag};
 pub struct Explanation {
     /// The span and its probability.
     pub span: TaggedSpan,
-    /// Who spoke for it, scaled by λ, the loudest first; they sum to the emission.
-    pub voices: Vec<Contribution>,
+    /// Who spoke for it, the loudest first; they sum to the emission.
+    pub voices: Vec<Speaker>,
     /// What the transitions added.
     pub transitions: f64,
     /// What came second.
     pub runner_up: Option<RunnerUp>,
+}
+
+/// Who spoke for a span, and how loudly.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Speaker {
+    /// A support word, or the name of the slot.
+    pub source: Source,
+    /// What it gave, scaled by λ.
+    pub score: f32,
+    /// What of it to each word of the span.
+    pub words: Vec<f32>,
 }
 
 /// What the words of a span would have been tagged otherwise.
@@ -73,74 +87,80 @@ impl Scored<'_> {
         transitions: &SlotTransitions,
     ) -> Explanation {
         let Span { start, end, slot } = &span.span;
-        let total = |path: &[usize]| {
-            let words =
-                (*start..*end).map(|t| self.scale() * f64::from(self.emissions().row(t)[path[t]]));
-            words.sum::<f64>()
-                + local_moves(path, *start, *end).map(|m| transitions.score(m)).sum::<f64>()
+        let beside = (start.checked_sub(1).map(|t| path[t]), path.get(*end).copied());
+        let moves = |tags: &[usize]| -> f64 {
+            local_moves(tags, beside).map(|step| transitions.score(step)).sum()
         };
-        let chosen = total(path);
+        let total = |tags: &[usize]| {
+            let row = |t: usize| self.emissions().row(t);
+            let words = (*start..*end).zip(tags);
+            words.map(|(t, &tag)| self.scale() * f64::from(row(t)[tag])).sum::<f64>() + moves(tags)
+        };
+        let tags = &path[*start..*end];
+        let chosen = total(tags);
         let mut others = vec![None];
         others.extend(self.tag_set().slots().into_iter().filter(|other| *other != slot).map(Some));
         let runner_up = others
             .into_iter()
             .filter_map(|other| {
-                let other_path = self.relabelled(path, &span.span, other)?;
-                let margin = chosen - total(&other_path);
+                let margin = chosen - total(&self.tags_of(other, end - start)?);
                 margin.is_finite().then(|| RunnerUp { slot: other.cloned(), margin })
             })
             .min_by(|a, b| a.margin.total_cmp(&b.margin));
         Explanation {
             span: span.clone(),
             voices: self.voices(*start..*end, path),
-            transitions: local_moves(path, *start, *end).map(|m| transitions.score(m)).sum(),
+            transitions: moves(tags),
             runner_up,
         }
     }
 
-    /// `path` with the words of `span` tagged as a span of `slot`, or as `O`; `None` if that tag set lacks it.
-    fn relabelled(&self, path: &[usize], span: &Span, slot: Option<&Slot>) -> Option<Vec<usize>> {
-        let mut path = path.to_vec();
-        for (t, tag) in path.iter_mut().enumerate().take(span.end).skip(span.start) {
-            let wanted = match slot {
-                None => Tag::O,
-                Some(slot) if t == span.start => Tag::B(slot.clone()),
-                Some(slot) => Tag::I(slot.clone()),
-            };
-            *tag = self.tag_set().index_of(&wanted)?;
+    /// The tags of a span of `slot`, or of as many words outside; `None` if the tag set lacks one.
+    fn tags_of(&self, slot: Option<&Slot>, n_words: usize) -> Option<Vec<usize>> {
+        let tag = |first: bool| match slot {
+            None => Tag::O,
+            Some(slot) if first => Tag::B(slot.clone()),
+            Some(slot) => Tag::I(slot.clone()),
+        };
+        let first = self.tag_set().index_of(&tag(true))?;
+        let mut tags = vec![first; n_words];
+        if n_words > 1 {
+            let inside = self.tag_set().index_of(&tag(false))?;
+            tags[1..].fill(inside);
         }
-        Some(path)
+        Some(tags)
     }
 
     /// What each support word gave to the words of a span, the loudest first.
-    fn voices(&self, words: std::ops::Range<usize>, path: &[usize]) -> Vec<Contribution> {
-        let mut voices: Vec<Contribution> = Vec::new();
-        for part in words.flat_map(|t| self.contributions(t, path[t])) {
-            let score = (self.scale() * f64::from(part.score)) as f32;
-            match voices
-                .iter_mut()
-                .find(|voice| voice.source == part.source && part.source != Source::LabelName)
-            {
-                Some(voice) => voice.score += score,
-                None => voices.push(Contribution { score, ..part }),
+    fn voices(&self, words: Range<usize>, path: &[usize]) -> Vec<Speaker> {
+        let mut voices: Vec<Speaker> = Vec::new();
+        let mut known: HashMap<Source, usize> = HashMap::new();
+        for (t, &tag) in words.clone().zip(&path[words.clone()]) {
+            for part in self.contributions(t, tag) {
+                let at = *known.entry(part.source).or_insert_with(|| {
+                    let words = vec![0.0; words.len()];
+                    voices.push(Speaker { source: part.source, score: 0.0, words });
+                    voices.len() - 1
+                });
+                voices[at].words[t - words.start] += (self.scale() * f64::from(part.score)) as f32;
             }
+        }
+        for voice in &mut voices {
+            voice.score = voice.words.iter().sum();
         }
         voices.sort_by(|a, b| b.score.total_cmp(&a.score));
         voices
     }
 }
 
-/// The moves into, within and out of the words `start..end`.
-fn local_moves(path: &[usize], start: usize, end: usize) -> impl Iterator<Item = Move> {
-    let first = match start {
-        0 => Move::Start(path[0]),
-        _ => Move::Between(path[start - 1], path[start]),
-    };
-    let last = if end == path.len() {
-        Move::End(path[end - 1])
-    } else {
-        Move::Between(path[end - 1], path[end])
-    };
-    let within = (start + 1..end).map(|t| Move::Between(path[t - 1], path[t]));
+/// The moves into, within and out of words with these tags, which stand between two others or at an end of the sentence.
+fn local_moves(
+    tags: &[usize],
+    (before, after): (Option<usize>, Option<usize>),
+) -> impl Iterator<Item = Move> {
+    let (first, last) = (tags[0], tags[tags.len() - 1]);
+    let first = before.map_or(Move::Start(first), |before| Move::Between(before, first));
+    let last = after.map_or(Move::End(last), |after| Move::Between(last, after));
+    let within = tags.windows(2).map(|pair| Move::Between(pair[0], pair[1]));
     std::iter::once(first).chain(within).chain([last])
 }

@@ -38,8 +38,8 @@ impl EmissionScorer {
             words: support.words.iter().map(zeros).collect(),
             label_names: self.label_vectors(support).map(zeros),
         };
-        let mean = self.mean_query(queries);
-        let groups = self.groups(mean.as_slice(), queries, support);
+        let comparison = self.comparison(queries, support);
+        let groups = comparison.groups(queries);
         let shares = self.shares(&groups, d_emissions.n_cols());
         for (g, group) in groups.iter().enumerate() {
             let share = |j: usize, r: usize| shares.get(g).map_or(1.0, |share| share.row(j)[r]);
@@ -56,7 +56,7 @@ impl EmissionScorer {
     /// How much of each reference's score is in the emission of its tag, `[n, n_references]` per group: the
     /// derivative of a maximum (1 for the first of the greatest) or of a log-sum (its part in the sum).
     /// Nothing for scorers that sum: there it is 1.
-    pub(super) fn shares(self, groups: &[Group], n_tags: usize) -> Vec<Matrix> {
+    fn shares(self, groups: &[Group], n_tags: usize) -> Vec<Matrix> {
         if !matches!(self.kind, ScorerKind::Nearest | ScorerKind::Soft) {
             return Vec::new();
         }

@@ -8,10 +8,10 @@
 //! partₖ = aₖ·(s·a(q)·vₖ − b·c·vₖ + γ(q))            Σ aₖ = 1
 //! ```
 
-use super::references::{Reference, Voice};
+use super::references::{Reference, Voice, log_add_exp};
 use super::similarity::Side;
 use super::{EmissionScorer, Group, ScorerKind, Source, SupportVectors, vector_of};
-use crate::matrix::{Matrix, dot};
+use crate::matrix::dot;
 
 /// A part of an emission.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,59 +25,41 @@ pub struct Contribution {
 impl EmissionScorer {
     /// The parts of `emissions[j, tag]`, in the order of the support; they sum to it.
     ///
+    /// It costs as much as the tag has voices: `groups` was made before, once for all words and tags.
+    ///
     /// # Panics
     ///
-    /// As [`Self::emissions`]; if `j` or `tag` is out of range.
-    #[must_use]
-    pub fn contributions(
+    /// If `j` or `tag` is out of range, or `groups` was made from another support.
+    pub(crate) fn contributions(
         self,
-        queries: &[Matrix],
+        groups: &[Group],
         support: SupportVectors,
         j: usize,
         tag: usize,
     ) -> Vec<Contribution> {
-        let mean = self.mean_query(queries);
-        let groups = self.groups(mean.as_slice(), queries, support);
         let of_group = |group: &Group| -> Vec<Contribution> {
-            let query = self.similarity.query(group.query.row(j));
-            let ours = group.references.list().iter().filter(|reference| reference.tag == tag);
-            ours.flat_map(|reference| self.voices_parts(reference, &query, support)).collect()
-        };
-        if self.kind == ScorerKind::Soft {
-            return self.soft_contributions(&groups, support, (j, tag));
-        }
-        let parts: Vec<Contribution> = groups.iter().flat_map(of_group).collect();
-        if self.kind == ScorerKind::Nearest {
-            // `total_cmp` finds the last of equals; reversed, the first wins as in the scorer.
-            let nearest = parts.into_iter().rev().max_by(|a, b| a.score.total_cmp(&b.score));
-            return nearest.into_iter().collect();
-        }
-        parts
-    }
-
-    /// The emission, cut in the proportion in which the words would move it.
-    fn soft_contributions(
-        self,
-        groups: &[Group],
-        support: SupportVectors,
-        (j, tag): (usize, usize),
-    ) -> Vec<Contribution> {
-        let mut emissions = self.blank(groups[0].query.n_rows(), support);
-        for group in groups {
-            group.references.score_into(group.query, &mut emissions);
-        }
-        let emission = emissions.row(j)[tag];
-        let shares = self.shares(groups, emissions.n_cols());
-        let mut parts = Vec::new();
-        for (group, shares) in groups.iter().zip(&shares) {
-            for (reference, share) in group.references.list().iter().zip(shares.row(j)) {
-                if reference.tag == tag {
-                    let source = reference.voices[0].source;
-                    parts.push(Contribution { source, score: share * emission });
-                }
+            let ours = group.references.of_tag(tag);
+            if ours.is_empty() {
+                return Vec::new();
             }
+            let query = self.similarity.query(group.query.row(j));
+            if self.kind == ScorerKind::Soft {
+                return ours.iter().map(|reference| whole(reference, &query)).collect();
+            }
+            ours.iter()
+                .flat_map(|reference| self.voices_parts(reference, &query, support))
+                .collect()
+        };
+        let parts: Vec<Contribution> = groups.iter().flat_map(of_group).collect();
+        match self.kind {
+            // `total_cmp` finds the last of equals; reversed, the first wins as in the scorer.
+            ScorerKind::Nearest => {
+                let nearest = parts.into_iter().rev().max_by(|a, b| a.score.total_cmp(&b.score));
+                nearest.into_iter().collect()
+            }
+            ScorerKind::Soft => softly(parts),
+            ScorerKind::Mn | ScorerKind::Nmn | ScorerKind::Prototype => parts,
         }
-        parts
     }
 
     /// The parts that the voices of one reference give.
@@ -96,4 +78,20 @@ impl EmissionScorer {
         };
         reference.voices.iter().map(share).collect()
     }
+}
+
+/// What the only voice of a reference says.
+fn whole(reference: &Reference, query: &Side) -> Contribution {
+    Contribution { source: reference.voices[0].source, score: reference.score(query) }
+}
+
+/// The log-sum of all scores, cut in the proportion in which they would move it.
+fn softly(scores: Vec<Contribution>) -> Vec<Contribution> {
+    let all = scores.iter().map(|part| part.score);
+    let emission = all.fold(f32::NEG_INFINITY, log_add_exp);
+    let share = |part: Contribution| {
+        let score = (part.score - emission).exp() * emission;
+        Contribution { score, ..part }
+    };
+    scores.into_iter().map(share).collect()
 }

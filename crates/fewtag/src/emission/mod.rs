@@ -15,7 +15,7 @@
 //! In separate context there is one `Q` for all `i`, and all but the query is known beforehand: see
 //! [`EmissionScorer::references`]. A tag that no support word speaks for is impossible: `-inf`.
 //! Every scorer has an exact gradient ([`EmissionScorer::backward`]) and tells which support word
-//! gave how much ([`EmissionScorer::contributions`]).
+//! gave how much ([`Contribution`]).
 //!
 //! Sources: section "Emission Scorer" of the paper; label names, Hou et al. (2020, L-TapNet);
 //! nearest, SimBERT (the paper) and `StructShot` (Yang and Katiyar, 2020).
@@ -67,7 +67,7 @@ pub struct EmissionScorer {
 }
 
 /// A word of the support set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WordAt {
     /// Which support sentence.
     pub sentence: usize,
@@ -130,7 +130,7 @@ pub struct SupportVectors<'a> {
 }
 
 /// Who gave a part of an emission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
     /// A support word.
     Word(WordAt),
@@ -139,9 +139,28 @@ pub enum Source {
 }
 
 /// References with the query that they are compared with.
-struct Group<'a> {
-    query: &'a Matrix,
-    references: References,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Group<'a> {
+    pub(crate) query: &'a Matrix,
+    pub(crate) references: &'a References,
+}
+
+/// What the queries of a sentence are compared with: to make it goes over the whole support, to use it does not.
+#[derive(Debug, Clone)]
+pub(crate) struct Comparison {
+    /// What is compared instead of the queries, if it is their mean.
+    mean: Option<Matrix>,
+    /// Of the whole support for one query, else of each sentence for its own.
+    references: Vec<References>,
+}
+
+impl Comparison {
+    /// Which references meet which query; `queries` are those that this was made for.
+    pub(crate) fn groups<'a>(&'a self, queries: &'a [Matrix]) -> Vec<Group<'a>> {
+        let queries = if self.mean.is_some() { self.mean.as_slice() } else { queries };
+        let pairs = queries.iter().zip(&self.references);
+        pairs.map(|(query, references)| Group { query, references }).collect()
+    }
 }
 
 impl EmissionScorer {
@@ -154,10 +173,9 @@ impl EmissionScorer {
     /// If the number of queries is neither, or label names are to be mixed in and missing.
     #[must_use]
     pub fn emissions(self, queries: &[Matrix], support: SupportVectors) -> Matrix {
-        let mean = self.mean_query(queries);
-        let groups = self.groups(mean.as_slice(), queries, support);
+        let comparison = self.comparison(queries, support);
         let mut emissions = self.blank(queries[0].n_rows(), support);
-        for group in &groups {
+        for group in comparison.groups(queries) {
             group.references.score_into(group.query, &mut emissions);
         }
         emissions
@@ -184,20 +202,15 @@ impl EmissionScorer {
         })
     }
 
-    /// Which references meet which query: all the one query, or each sentence's its own.
-    fn groups<'a>(
-        self,
-        mean: &'a [Matrix],
-        queries: &'a [Matrix],
-        support: SupportVectors,
-    ) -> Vec<Group<'a>> {
-        if let [query] = if mean.is_empty() { queries } else { mean } {
-            return vec![Group { query, references: self.references(support) }];
+    /// What `queries` are compared with: all references with the one query, or each sentence's with its own.
+    pub(crate) fn comparison(self, queries: &[Matrix], support: SupportVectors) -> Comparison {
+        let mean = self.mean_query(queries);
+        if mean.is_some() || queries.len() == 1 {
+            return Comparison { mean, references: vec![self.references(support)] };
         }
         assert_eq!(queries.len(), support.words.len(), "one query per support sentence");
         let of_sentence = |i| self.references_where(support, move |at: WordAt| at.sentence == i);
-        let paired = queries.iter().enumerate();
-        paired.map(|(i, query)| Group { query, references: of_sentence(i) }).collect()
+        Comparison { mean, references: (0..queries.len()).map(of_sentence).collect() }
     }
 
     fn references_where(

@@ -55,17 +55,26 @@ impl Reference {
 }
 
 impl References {
+    /// `list` must be in the order of the tags.
     pub(super) fn new(
         similarity: Similarity,
         n_tags: usize,
         list: Vec<Reference>,
         fold: Fold,
     ) -> Self {
+        debug_assert!(list.is_sorted_by_key(|reference| reference.tag), "sorted by tag");
         Self { similarity, n_tags, list, fold }
     }
 
     pub(super) fn list(&self) -> &[Reference] {
         &self.list
+    }
+
+    /// The references of one tag. They are found without a look at the others, which may be many.
+    pub(super) fn of_tag(&self, tag: usize) -> &[Reference] {
+        let start = self.list.partition_point(|reference| reference.tag < tag);
+        let n = self.list[start..].partition_point(|reference| reference.tag == tag);
+        &self.list[start..start + n]
     }
 
     /// The emissions `[n, L]` of a query `[n, d]` in separate context.
@@ -129,6 +138,6 @@ impl References {
 }
 
 /// `log(exp a + exp b)`; `a` may be `-inf`, `b` is finite.
-fn log_add_exp(a: f32, b: f32) -> f32 {
+pub(super) fn log_add_exp(a: f32, b: f32) -> f32 {
     a.max(b) + (-(a - b).abs()).exp().ln_1p()
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use fewtag::emission::{Contribution, Source};
-use fewtag::{Explanation, SupportSet};
+use fewtag::emission::Source;
+use fewtag::{Explanation, Speaker, SupportSet};
 
 use super::output::Answer;
 use crate::commands::answers::shown;
@@ -52,7 +52,7 @@ fn runner_up(why: &Explanation) -> String {
 }
 
 /// `nina in "play nina simone"`.
-fn named(voice: &Contribution, support: &SupportSet) -> String {
+fn named(voice: &Speaker, support: &SupportSet) -> String {
     match voice.source {
         Source::LabelName => "the slot's name".to_owned(),
         Source::Word(at) => {
