@@ -5,6 +5,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequest, FromRequestParts, Query, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
+use http_body_util::LengthLimitError;
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 
@@ -46,16 +47,13 @@ async fn read(body: Body, limits: &Limits) -> ApiResult<Bytes> {
     let read = tokio::time::timeout(limits.patience, axum::body::to_bytes(body, limits.body));
     match read.await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) => {
-            let too_large = std::error::Error::source(&error)
-                .is_some_and(|cause| cause.to_string().contains("limit"));
-            Err(if too_large {
+        Ok(Err(error)) => Err(match std::error::Error::source(&error) {
+            Some(cause) if cause.is::<LengthLimitError>() => {
                 let message = format!("the body has more than {} bytes", limits.body);
                 ApiError::new(Code::BodyTooLarge, message)
-            } else {
-                ApiError::new(Code::InvalidJson, "the body broke off")
-            })
-        }
+            }
+            _ => ApiError::new(Code::InvalidJson, "the body broke off"),
+        }),
         Err(_) => {
             let message = format!("the body took longer than {} s", limits.patience.as_secs());
             Err(ApiError::new(Code::RequestTimeout, message))

@@ -9,6 +9,7 @@ mod answers;
 mod domains;
 mod faults;
 mod refusals;
+mod security;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -235,6 +235,7 @@ fn every_code_has_a_test_and_a_line_in_the_documentation() {
         include_str!("domains.rs"),
         include_str!("faults.rs"),
         include_str!("refusals.rs"),
+        include_str!("security.rs"),
         include_str!("../../../fewtag-cli/tests/it/serve.rs"), // What needs a process of its own.
     ];
     let page = include_str!("../../../../docs/server.md");
