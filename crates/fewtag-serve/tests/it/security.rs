@@ -20,3 +20,34 @@ async fn a_body_that_breaks_off_is_not_taken_for_a_long_one() {
     let answer = server.send(request.body(Body::from_stream(body)).unwrap()).await;
     assert_eq!(answer.refusal(), code(400, "invalid_json"));
 }
+
+#[tokio::test]
+async fn pages_of_the_playground_are_sent_once() {
+    let server = Server::new().await;
+    let mut tags = Vec::new();
+    for path in ["/", "/assets/app.js", "/assets/style.css", "/assets/icon.svg"] {
+        let page = server.get(path).await;
+        let tag = page.etag().to_owned();
+        assert!(tag.starts_with('"') && tag.ends_with('"') && tag.len() > 10, "{path}: {tag}");
+        for known in [tag.clone(), format!("\"x\", W/{tag}"), "*".to_owned()] {
+            for method in ["GET", "HEAD"] {
+                let answer = server.ask(method, path, &[("if-none-match", &known)], "").await;
+                assert_eq!((answer.status.as_u16(), answer.text.as_str()), (304, ""), "{known}");
+                assert_eq!(
+                    (answer.etag(), &answer.headers["cache-control"]),
+                    (&*tag, &page.headers["cache-control"])
+                );
+            }
+        }
+        for other in ["\"x\"", "", tag.trim_matches('"')] {
+            let answer = server.ask("GET", path, &[("if-none-match", other)], "").await;
+            assert_eq!((answer.status.as_u16(), &answer.text), (200, &page.text), "{other}");
+        }
+        tags.push(tag);
+    }
+    tags.sort();
+    tags.dedup();
+    assert_eq!(tags.len(), 4, "every content has its own");
+    let missing = server.ask("GET", "/assets/no.js", &[("if-none-match", "*")], "").await;
+    assert_eq!(missing.refusal(), code(404, "not_found"));
+}
