@@ -35,7 +35,7 @@ use utoipa_swagger_ui::SwaggerUi;
 
 use crate::App;
 use crate::error::{ApiError, Code};
-use crate::metrics::Asked;
+use crate::metrics::{self, Asked};
 use crate::web;
 
 #[derive(utoipa::OpenApi)]
@@ -153,7 +153,7 @@ async fn count(State(app): State<App>, request: Request, next: Next) -> Response
     let start = Instant::now();
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or("none", MatchedPath::as_str).to_owned();
-    let method = request.method().to_string();
+    let method = metrics::method(request.method());
     let n = app.metrics.begin();
     let _in_flight = InFlight(App::clone(&app));
     let response = if usize::try_from(n).is_ok_and(|n| n > app.config.limits.concurrency) {

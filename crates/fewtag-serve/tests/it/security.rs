@@ -10,6 +10,23 @@ fn code(status: u16, code: &str) -> (u16, String) {
 }
 
 #[tokio::test]
+async fn a_method_that_a_client_made_up_makes_no_series_of_figures() {
+    let server = Server::new().await;
+    for n in 0..20 {
+        server.ask(&format!("BREW{n}"), "/v1/domains", &[], "").await;
+        server.ask(&format!("BREW{n}"), &format!("/coffee/{n}"), &[], "").await;
+    }
+    server.ask("DELETE", "/v1/domains/a", &[], "").await;
+    let text = server.get("/metrics").await.text;
+    let mut methods: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("fewtag_requests_total{method=\"")?.split('"').next())
+        .collect();
+    methods.sort_unstable();
+    assert_eq!(methods, ["DELETE", "other", "other"], "{text}");
+}
+
+#[tokio::test]
 async fn a_body_that_breaks_off_is_not_taken_for_a_long_one() {
     let server = Server::new().await;
     let broken = std::io::Error::other("the limit of another's patience");
