@@ -47,7 +47,7 @@ pub struct Limits {
     pub batch: usize,
     /// Requests that are answered at a time.
     pub concurrency: usize,
-    /// Cost that may wait: word pieces that the encoder has to read. The default is 1.5 s of work for two cores
+    /// Cost that may wait: word pieces that the encoder has to read, and what takes as long. The default is 1.5 s of work for two cores
     /// (benchmarks/serve), which bounds how long an accepted request takes.
     pub queue: usize,
     /// Cost that the encoder is given at a time. Larger batches than the default are not faster, and a short request

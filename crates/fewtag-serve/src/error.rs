@@ -23,6 +23,7 @@ pub enum Code {
     TextTooLong,
     SupportTooLarge,
     BatchTooLarge,
+    ExplanationTooLarge,
     Unwritable,
     Unauthorized,
     ReadOnlyKey,
@@ -68,6 +69,7 @@ impl Code {
             | Self::TextTooLong
             | Self::SupportTooLarge
             | Self::BatchTooLarge
+            | Self::ExplanationTooLarge
             | Self::Unwritable => StatusCode::UNPROCESSABLE_ENTITY,
             Self::VersionRequired => StatusCode::PRECONDITION_REQUIRED,
             Self::TooManyRequests | Self::Overloaded => StatusCode::TOO_MANY_REQUESTS,

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use fewtag::{Adapted, Context, SupportSet, Tagger};
+use fewtag::{Adapted, Context, SupportSet, Tag, Tagger};
 
 use crate::error::{ApiError, ApiResult};
 
@@ -18,7 +18,15 @@ pub struct Learner {
     adapted: OnceLock<ApiResult<Adapted>>,
     /// The pieces of each support sentence, without special ones.
     n_pieces: Vec<usize>,
+    /// What a word can be compared with to explain its tag: the words of the commonest one, and the other slots.
+    n_compared: usize,
 }
+
+/// How many scores of a word for a tag take as long as the encoder takes to read a piece. A score is one product as long as a
+/// vector, a piece is some ten thousand, done faster. A guess on the safe side, as is the next.
+const SCORES_PER_PIECE: usize = 5_000;
+/// The same for comparisons of an explanation: three products, and the JSON of a voice.
+const COMPARISONS_PER_PIECE: usize = 100;
 
 impl Learner {
     /// A learner that has not been read yet.
@@ -31,7 +39,8 @@ impl Learner {
         let tagger = tagger.with_settings(settings)?;
         let pieces = |s: &fewtag::Sentence| Ok(tagger.word_pieces().split(s.words())?.ids.len());
         let n_pieces = support.sentences().iter().map(pieces).collect::<ApiResult<_>>()?;
-        Ok(Self { tagger, support, adapted: OnceLock::new(), n_pieces })
+        let n_compared = n_voices(&support) + support.tag_set().slots().len();
+        Ok(Self { tagger, support, adapted: OnceLock::new(), n_pieces, n_compared })
     }
 
     /// The examples.
@@ -80,6 +89,20 @@ impl Learner {
         })
     }
 
+    /// What it costs to score so many words for each tag, in pieces that the encoder could read meanwhile: nothing worth
+    /// mentioning, unless there are thousands of labels.
+    #[must_use]
+    pub fn cost_to_score(&self, n_words: usize) -> usize {
+        n_words.saturating_mul(self.support.tag_set().n_tags()) / SCORES_PER_PIECE
+    }
+
+    /// What it costs at most to explain a text of so many words, in pieces that the encoder could read meanwhile. Which words
+    /// there will be something to explain about is not known yet.
+    #[must_use]
+    pub fn cost_to_explain(&self, n_words: usize) -> usize {
+        n_words.saturating_mul(self.n_compared).div_ceil(COMPARISONS_PER_PIECE)
+    }
+
     /// About how many bytes it takes: mostly the vectors of its words, twice.
     fn bytes(&self) -> usize {
         let width = self.tagger.engine().width();
@@ -87,6 +110,16 @@ impl Learner {
         let words: usize = sentences.map(fewtag::Sentence::n_words).sum();
         words * (2 * width * size_of::<f32>() + 100)
     }
+}
+
+/// How many words speak for the commonest tag that is explained.
+fn n_voices(support: &SupportSet) -> usize {
+    let mut of_tag: HashMap<&Tag, usize> = HashMap::new();
+    let tags = support.sentences().iter().flat_map(fewtag::Sentence::tags);
+    for tag in tags.filter(|tag| tag.slot().is_some()) {
+        *of_tag.entry(tag).or_default() += 1;
+    }
+    of_tag.into_values().max().unwrap_or(0)
 }
 
 /// Whose examples.

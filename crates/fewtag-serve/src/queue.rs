@@ -1,7 +1,7 @@
 //! The queue in front of the encoder: bounded by cost, emptied in batches, answers independent of their neighbours.
 //!
 //! ```text
-//! request ─ admit (cost = word pieces to read) ─▶ waiting ─ worker: all that waits, up to a batch ─▶ answers
+//! request ─ admit (cost = word pieces to read, and as much for what else takes time) ─▶ waiting ─ worker: all that waits, up to a batch ─▶ answers
 //!              └─ 429 if too much waits
 //! ```
 //!

@@ -182,7 +182,9 @@ fn options(
         Some("jsonl") => Output::Lines,
         Some(name) => Output::Data(data_format(name)?),
     };
-    let wanted = Wanted { thresholds, explain: explain.unwrap_or(false) };
+    // A file of data has no place for explanations: they would be made for nobody.
+    let explain = explain.unwrap_or(false) && !matches!(output, Output::Data(_));
+    let wanted = Wanted { thresholds, explain };
     Ok(Options { wanted: Arc::new(wanted), context, output })
 }
 
@@ -355,18 +357,39 @@ pub fn prepare(
     }
     let mut of_support = learner.cost();
     let mut prepare = |(at, text): (usize, String)| {
-        check_text(&text, limits).map_err(|error| error.at(format!("{place}[{at}]")))?;
+        let place = || format!("{place}[{at}]");
+        check_text(&text, limits).map_err(|error| error.at(place()))?;
         let words = words::split(&text, words::WordSplit::Unicode);
         if words.is_empty() {
             return Ok(Prepared::Blank(text));
         }
         let tags = vec![Tag::O; words.len()];
         let sentence = Sentence::from_text(text, words, tags)?;
-        let cost = learner.cost_of(sentence.words())? + std::mem::take(&mut of_support);
+        let own = cost(learner, &sentence, wanted, limits).map_err(|error| error.at(place()))?;
+        let cost = own + std::mem::take(&mut of_support);
         let (learner, wanted) = (Arc::clone(learner), Arc::clone(wanted));
         Ok(Prepared::Item(Item { learner, sentence, wanted, cost }))
     };
     texts.into_iter().enumerate().map(&mut prepare).collect()
+}
+
+/// What it costs to answer a text whose examples are known.
+fn cost(
+    learner: &Learner,
+    sentence: &Sentence,
+    wanted: &Wanted,
+    limits: &Limits,
+) -> ApiResult<usize> {
+    let n_words = sentence.n_words();
+    let to_score = learner.cost_to_score(n_words);
+    if to_score > limits.queue {
+        let n_labels = learner.support().tag_set().slots().len();
+        let message =
+            format!("{n_words} words are too many for the {n_labels} labels of the examples");
+        return Err(ApiError::new(Code::TextTooLong, message));
+    }
+    let to_explain = if wanted.explain { learner.cost_to_explain(n_words) } else { 0 };
+    Ok(learner.cost_of(sentence.words())? + to_score + to_explain)
 }
 
 /// Refuses more texts than a request may have.
@@ -380,4 +403,28 @@ pub fn check_batch(n: usize, limits: &Limits) -> ApiResult<()> {
     }
     let message = format!("{n} texts; at most {} are taken in a request", limits.batch);
     Err(ApiError::new(Code::BatchTooLarge, message).at("texts"))
+}
+
+/// Refuses a request whose explanations alone would fill the queue: what is asked for at once must be done in about the time
+/// that others wait for at most, and so must the memory of its answer be bounded.
+///
+/// # Errors
+///
+/// [`Code::ExplanationTooLarge`].
+pub fn check_explained(prepared: &[Prepared], limits: &Limits) -> ApiResult<()> {
+    let cost = |one: &Prepared| match one {
+        Prepared::Item(item) if item.wanted.explain => {
+            item.learner.cost_to_explain(item.sentence.n_words())
+        }
+        _ => 0,
+    };
+    let cost: usize = prepared.iter().map(cost).sum();
+    if cost <= limits.queue {
+        return Ok(());
+    }
+    let message = format!(
+        "to explain these texts costs up to {cost}, and at most {} is taken (--max-queue): send fewer texts, or tag without `explain`",
+        limits.queue
+    );
+    Err(ApiError::new(Code::ExplanationTooLarge, message).at("explain"))
 }

@@ -74,7 +74,7 @@ struct Options {
     /// Requests that are answered at a time [default: 1024]
     #[arg(long, env = "FEWTAG_MAX_CONCURRENCY", value_name = "N")]
     max_concurrency: Option<usize>,
-    /// Word pieces that may wait for the encoder; beyond it requests are refused with 429 [default: 8192]
+    /// Word pieces that may wait for the encoder, and what takes as long; beyond it requests are refused with 429 [default: 8192]
     #[arg(long, env = "FEWTAG_MAX_QUEUE", value_name = "PIECES")]
     max_queue: Option<usize>,
     /// Word pieces that the encoder reads at a time; 1 tags one by one [default: 512]

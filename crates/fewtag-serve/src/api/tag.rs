@@ -19,7 +19,8 @@ use crate::error::{ApiError, ApiResult, Code, ErrorResponses};
 use crate::learner::{Key, Learner, Owner};
 use crate::queue::{Item, Replies, Reply};
 use crate::request::{
-    self, DomainTagRequest, NewExample, Options, Output, Prepared, TagRequest, check_batch, prepare,
+    self, DomainTagRequest, NewExample, Options, Output, Prepared, TagRequest, check_batch,
+    check_explained, prepare,
 };
 
 /// What was found in each text, in the order of the texts.
@@ -69,6 +70,7 @@ pub async fn tag(
             let learner = learner_of(&asked, &group.support, context, inside("support"))?;
             all.extend(prepare(&learner, group.texts, &wanted, (&limits, &inside("texts")))?);
         }
+        check_explained(&all, &limits)?;
         Ok(all)
     })
     .await?;
@@ -102,7 +104,12 @@ pub async fn tag_domain(
     app.queue.check(&texts)?;
     let (version, learner) = learner(&app, &name, context(&app, &options)).await?;
     let wanted = Arc::clone(&options.wanted);
-    let prepared = blocking(move || prepare(&learner, texts, &wanted, (&limits, "texts"))).await?;
+    let prepared = blocking(move || {
+        let prepared = prepare(&learner, texts, &wanted, (&limits, "texts"))?;
+        check_explained(&prepared, &limits)?;
+        Ok(prepared)
+    });
+    let prepared = prepared.await?;
     let replies = replies(&app, prepared)?;
     respond(replies, output(&options, &headers), Some(version)).await
 }

@@ -2,8 +2,9 @@
 
 use axum::body::Body;
 use axum::http::Request;
+use serde_json::{Value, json};
 
-use crate::Server;
+use crate::{Server, example};
 
 fn code(status: u16, code: &str) -> (u16, String) {
     (status, code.to_owned())
@@ -67,4 +68,85 @@ async fn pages_of_the_playground_are_sent_once() {
     assert_eq!(tags.len(), 4, "every content has its own");
     let missing = server.ask("GET", "/assets/no.js", &[("if-none-match", "*")], "").await;
     assert_eq!(missing.refusal(), code(404, "not_found"));
+}
+
+/// A domain in which 300 words speak for a label.
+async fn wide_domain(server: &Server) {
+    let examples: Vec<Value> = (0..300).map(|n| example(&format!("queen{n}"))).collect();
+    let made = server.post("/v1/domains", &json!({"name": "wide", "examples": examples})).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+}
+
+/// Room is made just after an answer is sent.
+async fn wait_for(server: &Server, cost: usize) {
+    while server.app.queue.cost_waiting() > cost {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn an_explanation_takes_room_in_the_queue() {
+    let server = Server::limited(|limits| limits.queue = 50).await;
+    wide_domain(&server).await;
+    let ask = |explain: bool| {
+        let server = &server;
+        let request = json!({"texts": ["play john tonight"], "explain": explain});
+        async move { server.post("/v1/domains/wide/tag", &request).await }
+    };
+    // The first request reads the examples, for which it may take the whole queue.
+    assert_eq!(ask(false).await.status, 200);
+    wait_for(&server, 0).await;
+    let room = server.app.queue.reserve(40).unwrap();
+    assert_eq!(ask(false).await.status, 200, "there is room for the text");
+    wait_for(&server, 40).await;
+    assert_eq!(ask(true).await.refusal(), code(429, "overloaded"));
+    drop(room);
+    assert_eq!(ask(true).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_is_dearer_to_explain_than_the_queue_is_long_is_refused() {
+    let server = Server::limited(|limits| limits.queue = 50).await;
+    wide_domain(&server).await;
+    let ask = |texts: Value, explain: bool| {
+        let server = &server;
+        let request = json!({"texts": texts, "explain": explain});
+        async move {
+            wait_for(server, 0).await;
+            server.post("/v1/domains/wide/tag", &request).await
+        }
+    };
+    let (long, many) = (json!(["play john tonight ".repeat(10)]), json!(vec!["play john"; 20]));
+    for texts in [long, many] {
+        let answer = ask(texts.clone(), true).await;
+        assert_eq!(answer.refusal(), code(422, "explanation_too_large"));
+        assert_eq!(answer.json()["error"]["where"], "explain");
+        assert_eq!(ask(texts.clone(), false).await.status, 200, "they can be tagged");
+        wait_for(&server, 0).await;
+        let file = json!({"texts": texts, "explain": true, "format": "conll"});
+        let answer = server.post("/v1/domains/wide/tag", &file).await;
+        assert_eq!(answer.status, 200, "a file has no place for explanations: {}", answer.text);
+    }
+    let support: Vec<Value> = (0..300).map(|n| example(&format!("queen{n}"))).collect();
+    let group = json!({"support": support, "texts": ["play john tonight".repeat(3)]});
+    wait_for(&server, 0).await;
+    let batch = json!({"batch": [group, group, group, group], "explain": true});
+    let answer = server.post("/v1/tag", &batch).await;
+    assert_eq!(answer.refusal(), code(422, "explanation_too_large"), "groups count together");
+}
+
+#[tokio::test]
+async fn many_labels_cannot_make_a_text_fill_the_memory() {
+    let server = Server::limited(|limits| limits.queue = 1).await;
+    let example = |n: usize| json!({"text": "play queen", "spans": [{"start": 5, "end": 10, "label": format!("l{n}")}]});
+    let support: Vec<Value> = (0..100).map(example).collect();
+    let ask = async |n_words: usize| {
+        let request = json!({"support": support, "texts": ["a", "a ".repeat(n_words)]});
+        wait_for(&server, 0).await;
+        server.post("/v1/tag", &request).await
+    };
+    assert_eq!(ask(10).await.status, 200);
+    let answer = ask(200).await;
+    assert_eq!(answer.refusal(), code(422, "text_too_long"));
+    assert_eq!(answer.json()["error"]["where"], "texts[1]");
 }
