@@ -1,4 +1,4 @@
-//! API keys, and which pages may call.
+//! API keys.
 //!
 //! A key comes as `Authorization: Bearer KEY`, as `X-API-Key: KEY`, or as the password of basic authentication, which is what
 //! Label Studio can send. Keys are kept and compared as SHA-256 digests, all of them and in constant time, so that the
@@ -64,7 +64,7 @@ impl Keys {
     }
 }
 
-/// Lets a request pass if its key, and the page it comes from, allow it.
+/// Lets a request pass if its key allows it.
 pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
     match allowed(&app, &request) {
         Ok(()) => next.run(request).await,
@@ -74,7 +74,6 @@ pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) 
 
 fn allowed(app: &App, request: &Request) -> ApiResult<()> {
     let headers = request.headers();
-    check_origin(headers, &app.config.origins)?;
     let path = request.uri().path();
     if app.config.keys.is_empty() || is_open(path) || request.method() == Method::OPTIONS {
         return Ok(());
@@ -117,20 +116,6 @@ fn key(headers: &HeaderMap) -> Option<String> {
     let decoded = base64::engine::general_purpose::STANDARD.decode(rest.trim()).ok()?;
     let text = String::from_utf8(decoded).ok()?;
     text.split_once(':').map(|(_, password)| password.to_owned())
-}
-
-/// A browser names the page's origin when a page calls: only our own and the listed ones may. Without this, any page
-/// could change the domains of a server without keys on the reader's own machine.
-fn check_origin(headers: &HeaderMap, allowed: &[String]) -> ApiResult<()> {
-    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
-    let origin = origin.to_str().unwrap_or_default();
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let own = origin.split_once("://").is_some_and(|(_, of)| Some(of) == host);
-    if own || allowed.iter().any(|known| known == origin) {
-        return Ok(());
-    }
-    let message = format!("pages of `{origin}` may not call this server (--origin allows them)");
-    Err(ApiError::new(Code::OriginNotAllowed, message))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::auth::Keys;
+use crate::host::{Host, Origin};
 
 /// How the server runs.
 #[derive(Debug, Clone)]
@@ -17,8 +18,10 @@ pub struct Config {
     pub keys: Keys,
     /// Whether to go without keys on an address that others can reach.
     pub open_to_all: bool,
+    /// What the server is called, beside its address and the loopback names.
+    pub public_hosts: Vec<Host>,
     /// Pages of these origins may call the server; none but its own by default.
-    pub origins: Vec<String>,
+    pub origins: Vec<Origin>,
     /// How much a request may ask for.
     pub limits: Limits,
     /// How long requests in flight may take after a stop was asked for.
@@ -82,6 +85,7 @@ impl Default for Config {
             database: Database::Sqlite("fewtag.sqlite".into()),
             keys: Keys::default(),
             open_to_all: false,
+            public_hosts: Vec::new(),
             origins: Vec::new(),
             limits: Limits::default(),
             drain: Duration::from_secs(30),

@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 #[expect(missing_docs, reason = "`status` gives each its status; the names say the rest")]
 pub enum Code {
     InvalidJson,
+    InvalidHost,
     InvalidRequest,
     InvalidExample,
     InvalidData,
@@ -37,6 +38,7 @@ pub enum Code {
     VersionConflict,
     BodyTooLarge,
     UnsupportedMediaType,
+    HostNotAllowed,
     VersionRequired,
     TooManyRequests,
     Overloaded,
@@ -50,7 +52,7 @@ impl Code {
     #[must_use]
     pub fn status(self) -> StatusCode {
         match self {
-            Self::InvalidJson => StatusCode::BAD_REQUEST,
+            Self::InvalidJson | Self::InvalidHost => StatusCode::BAD_REQUEST,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::ReadOnlyKey | Self::OriginNotAllowed => StatusCode::FORBIDDEN,
             Self::NotFound | Self::DomainNotFound | Self::ExampleNotFound => StatusCode::NOT_FOUND,
@@ -71,6 +73,7 @@ impl Code {
             | Self::BatchTooLarge
             | Self::ExplanationTooLarge
             | Self::Unwritable => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::HostNotAllowed => StatusCode::MISDIRECTED_REQUEST,
             Self::VersionRequired => StatusCode::PRECONDITION_REQUIRED,
             Self::TooManyRequests | Self::Overloaded => StatusCode::TOO_MANY_REQUESTS,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,

@@ -13,6 +13,7 @@ pub mod auth;
 pub mod config;
 pub mod connections;
 pub mod error;
+pub mod host;
 pub mod learner;
 pub mod logs;
 pub mod metrics;
@@ -29,6 +30,7 @@ use tokio::net::TcpListener;
 pub use api::{openapi, router};
 pub use auth::{Keys, Scope};
 pub use config::{Config, Database, Limits};
+pub use host::{Host, Origin};
 
 use learner::Learners;
 use metrics::Metrics;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use fewtag_serve::logs::{self, LogFormat};
-use fewtag_serve::{Config, Database, Keys, Limits, Scope};
+use fewtag_serve::{Config, Database, Host, Keys, Limits, Origin, Scope};
 use serde::Deserialize;
 
 use super::tagger;
@@ -18,7 +18,7 @@ use super::tagger;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   fewtag serve
-  fewtag serve --host 0.0.0.0 --api-key secret --database-url postgres://user@host/fewtag")]
+  fewtag serve --host 0.0.0.0 --api-key secret --public-host tags.example.org")]
 pub(crate) struct Args {
     /// TOML file with options
     #[arg(long, env = "FEWTAG_CONFIG", value_name = "FILE")]
@@ -56,9 +56,13 @@ struct Options {
     /// Let everybody do everything, also on an address that others can reach
     #[arg(long, env = "FEWTAG_OPEN_TO_ALL", num_args = 0..=1, default_missing_value = "true")]
     open_to_all: Option<bool>,
-    /// Pages of this origin may call the server; may be repeated
+    /// A name under which the server is called, beside its address and `localhost`; may be repeated. Requests for other
+    /// names are refused with 421
+    #[arg(long, env = "FEWTAG_PUBLIC_HOST", value_name = "NAME")]
+    public_host: Vec<Host>,
+    /// Pages of this origin, such as `https://pages.example.org`, may call the server; may be repeated
     #[arg(long, env = "FEWTAG_ORIGIN", value_name = "ORIGIN")]
-    origin: Vec<String>,
+    origin: Vec<Origin>,
     /// Bytes of a request's body [default: 4194304]
     #[arg(long, env = "FEWTAG_MAX_BODY", value_name = "BYTES")]
     max_body: Option<usize>,
@@ -142,26 +146,28 @@ impl Options {
         let url = |options: &Self| options.database_url.clone().map(Database::Postgres);
         let path = |options: &Self| options.database.clone().map(Database::Sqlite);
         let database = |options: &Self| url(options).or_else(|| path(options));
-        let first = |ours: &Vec<String>, theirs: &Vec<String>| {
-            if ours.is_empty() { theirs.clone() } else { ours.clone() }
-        };
-        let mut keys = Keys::default();
-        for key in first(&self.api_key, &file.api_key) {
-            keys.add(&key, Scope::Full);
-        }
-        for key in first(&self.read_key, &file.read_key) {
-            keys.add(&key, Scope::Read);
-        }
         let drain = self.drain.or(file.drain).map_or(default.drain, Duration::from_secs);
         Config {
             listen: SocketAddr::new(host, port),
             database: database(self).or_else(|| database(file)).unwrap_or(default.database),
-            keys,
+            keys: self.keys_over(file),
             open_to_all: self.open_to_all.or(file.open_to_all).unwrap_or(default.open_to_all),
-            origins: first(&self.origin, &file.origin),
+            public_hosts: first(&self.public_host, &file.public_host).to_vec(),
+            origins: first(&self.origin, &file.origin).to_vec(),
             limits: self.limits_over(file),
             drain,
         }
+    }
+
+    fn keys_over(&self, file: &Self) -> Keys {
+        let mut keys = Keys::default();
+        for key in first(&self.api_key, &file.api_key) {
+            keys.add(key, Scope::Full);
+        }
+        for key in first(&self.read_key, &file.read_key) {
+            keys.add(key, Scope::Read);
+        }
+        keys
     }
 
     fn limits_over(&self, file: &Self) -> Limits {
@@ -182,6 +188,11 @@ impl Options {
             patience: patience.map_or(limits.patience, Duration::from_secs),
         }
     }
+}
+
+/// Ours if there are any, else theirs.
+fn first<'a, T>(ours: &'a [T], theirs: &'a [T]) -> &'a [T] {
+    if ours.is_empty() { theirs } else { ours }
 }
 
 /// Done when the process is asked to end.

@@ -47,14 +47,17 @@ impl Server {
 
     /// Status and body; `None` if the connection broke.
     fn ask(&self, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
-        let mut stream = TcpStream::connect(&self.address).ok()?;
-        write!(
-            stream,
+        self.send(&format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
-        )
-        .ok()?;
+        ))
+    }
+
+    /// The same for a request as it is sent.
+    fn send(&self, request: &str) -> Option<(u16, String)> {
+        let mut stream = TcpStream::connect(&self.address).ok()?;
+        stream.write_all(request.as_bytes()).ok()?;
         answer(&mut stream)
     }
 
@@ -155,7 +158,8 @@ fn a_stop_finishes_what_has_begun_and_slow_clients_are_given_up() {
 fn options_come_from_a_file_and_wrong_ones_are_refused() {
     let dir = model(1);
     let file = path(&dir, "serve.toml");
-    std::fs::write(&file, "api-key = [\"secret\"]\nmax-text = 5\n").unwrap();
+    std::fs::write(&file, "api-key = [\"a long secret that nobody guesses\"]\nmax-text = 5\n")
+        .unwrap();
     let server = Server::start(&dir, &["--config", &file]);
     assert_eq!(server.ask("GET", "/v1/domains", "").unwrap().0, 401);
     assert_eq!(server.ask("GET", "/health", "").unwrap().0, 200);
@@ -164,6 +168,94 @@ fn options_come_from_a_file_and_wrong_ones_are_refused() {
     assert!(message.contains("prot"), "{message}");
     let message = failure(&["serve", "--host", "0.0.0.0", "--model", &path(&dir, "")], 1);
     assert!(message.contains("--api-key"), "{message}");
+}
+
+/// What a server says that does not start, and its exit code.
+fn refused(dir: &TempDir, args: &[&str], environment: &[(&str, &str)]) -> (i32, String) {
+    let mut server = Command::new(env!("CARGO_BIN_EXE_fewtag"))
+        .args(["serve", "--port", "0", "--model", &path(dir, "")])
+        .args(["--database", &path(dir, "domains.sqlite")])
+        .args(args)
+        .envs(environment.iter().copied())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    if !line.is_empty() {
+        server.kill().unwrap();
+    }
+    let output = server.wait_with_output().unwrap();
+    assert!(line.is_empty(), "{args:?} {environment:?}: {line}");
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn names_and_origins_that_mean_nothing_are_refused_and_others_are_taken_from_a_file() {
+    let dir = model(1);
+    let file = path(&dir, "serve.toml");
+    for (flag, variable, value) in [
+        ("--origin", "FEWTAG_ORIGIN", "https://ours.example/"),
+        ("--origin", "FEWTAG_ORIGIN", "ours.example"),
+        ("--origin", "FEWTAG_ORIGIN", "*"),
+        ("--origin", "FEWTAG_ORIGIN", ""),
+        ("--public-host", "FEWTAG_PUBLIC_HOST", "https://tags.example"),
+        ("--public-host", "FEWTAG_PUBLIC_HOST", "tags.example:80"),
+        ("--public-host", "FEWTAG_PUBLIC_HOST", ""),
+    ] {
+        let toml = format!("{} = [{value:?}]\n", flag.trim_start_matches('-'));
+        std::fs::write(&file, toml).unwrap();
+        for (status, args, environment) in [
+            (2, vec![flag, value], vec![]),
+            (2, vec![], vec![(variable, value)]),
+            (1, vec!["--config", &file], vec![]),
+        ] {
+            let (found, message) = refused(&dir, &args, &environment);
+            assert_eq!(found, status, "{message}");
+            assert!(message.contains("example.org"), "it shows how it should be: {message}");
+        }
+    }
+    let toml = "public-host = [\"tags.example\"]\norigin = [\"https://ours.example\"]\n";
+    std::fs::write(&file, toml).unwrap();
+    let server = Server::start(&dir, &["--config", &file]);
+    for (head, status) in [
+        ("Host: tags.example", 200),
+        ("Host: other.example", 421),
+        ("Host: tags.example\r\nOrigin: https://ours.example", 200),
+        ("Host: tags.example\r\nOrigin: https://other.example", 403),
+    ] {
+        let request = format!("GET /v1/domains HTTP/1.1\r\n{head}\r\nConnection: close\r\n\r\n");
+        assert_eq!(server.send(&request).unwrap().0, status, "{head}");
+    }
+}
+
+#[test]
+fn a_request_is_for_the_server_that_it_names_however_it_does() {
+    let dir = model(1);
+    let server = Server::start(&dir, &[]);
+    for (request, status) in [
+        ("GET /v1/domains HTTP/1.1\r\nHost: localhost", 200),
+        ("GET /v1/domains HTTP/1.1\r\nHost: evil.example", 421),
+        // Old clients name none, and no browser is one of them; HTTP/1.1 wants one, and only one.
+        ("GET /v1/domains HTTP/1.0", 200),
+        ("GET /v1/domains HTTP/1.0\r\nHost: evil.example", 421),
+        ("GET /v1/domains HTTP/1.0\r\nOrigin: http://evil.example", 403),
+        ("GET /v1/domains HTTP/1.1", 400),
+        ("GET /v1/domains HTTP/1.1\r\nHost:", 400),
+        ("GET /v1/domains HTTP/1.1\r\nHost: localhost\r\nHost: localhost", 400),
+        ("GET /v1/domains HTTP/1.1\r\nHost: evil.example\r\nHost: localhost", 400),
+        // What the target names counts, as for a proxy.
+        ("GET http://localhost/v1/domains HTTP/1.1\r\nHost: evil.example", 200),
+        ("GET http://evil.example/v1/domains HTTP/1.1\r\nHost: localhost", 421),
+        ("CONNECT evil.example:443 HTTP/1.1\r\nHost: localhost", 421),
+        ("OPTIONS * HTTP/1.1\r\nHost: evil.example", 421),
+        ("GET /v1/domains HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-Host: evil.example", 200),
+        ("GET /v1/domains HTTP/1.1\r\nHost: evil.example\r\nX-Forwarded-Host: localhost", 421),
+    ] {
+        let answer = server.send(&format!("{request}\r\nConnection: close\r\n\r\n"));
+        assert_eq!(answer.unwrap().0, status, "{request}");
+    }
 }
 
 /// Adds examples until one is refused; answers how many were taken, and the refusal.

@@ -1,7 +1,7 @@
 //! The routes, and what every request passes through.
 //!
 //! ```text
-//! request id ─▶ log, trace ─▶ metrics, concurrency ─▶ panics ─▶ origin, key ─▶ handler
+//! request id ─▶ log, trace ─▶ metrics, concurrency ─▶ panics ─▶ host, origin ─▶ key ─▶ handler
 //! ```
 
 #![expect(clippy::missing_errors_doc, reason = "what a handler refuses stands in its `responses`")]
@@ -35,6 +35,7 @@ use utoipa_swagger_ui::SwaggerUi;
 
 use crate::App;
 use crate::error::{ApiError, Code};
+use crate::host::Origin;
 use crate::metrics::{self, Asked};
 use crate::web;
 
@@ -103,6 +104,7 @@ pub fn router(app: App) -> Router {
         })
         .layer(middleware::from_fn_with_state(App::clone(&app), crate::auth::check))
         .layer(cors(&app.config.origins))
+        .layer(middleware::from_fn_with_state(App::clone(&app), crate::host::check))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn_with_state(App::clone(&app), count))
         .layer(PropagateRequestIdLayer::new(request_id.clone()))
@@ -116,8 +118,11 @@ pub fn router(app: App) -> Router {
 }
 
 /// Pages of these origins may call; with none, browsers let no other page read an answer.
-fn cors(origins: &[String]) -> CorsLayer {
-    let origins: Vec<HeaderValue> = origins.iter().filter_map(|it| it.parse().ok()).collect();
+fn cors(origins: &[Origin]) -> CorsLayer {
+    let value = |origin: &Origin| -> HeaderValue {
+        origin.to_string().parse().expect("an origin is visible ASCII")
+    };
+    let origins: Vec<HeaderValue> = origins.iter().map(value).collect();
     if origins.is_empty() {
         return CorsLayer::new();
     }

@@ -165,14 +165,27 @@ async fn keys_open_what_they_are_for() {
 
 #[tokio::test]
 async fn pages_of_others_may_not_call() {
-    let server = Server::with(|config| config.origins.push("https://ours.example".into())).await;
+    let server =
+        Server::with(|config| config.origins.push("https://ours.example".parse().unwrap())).await;
     let ask = |origin| {
         let headers = [("origin", origin), ("host", "localhost:8080")];
         let server = &server;
         async move { server.ask("GET", "/v1/domains", &headers, "").await }
     };
     assert_eq!(ask("https://evil.example").await.refusal(), code(403, "origin_not_allowed"));
-    assert_eq!(ask("http://localhost:8080").await.status, 200);
+    for foreign in [
+        "http://localhost",
+        "http://localhost:3000",
+        "http://127.0.0.1:8080",
+        "null",
+        "",
+        "file://",
+    ] {
+        assert_eq!(ask(foreign).await.refusal(), code(403, "origin_not_allowed"), "{foreign}");
+    }
+    for own in ["http://localhost:8080", "https://localhost:8080"] {
+        assert_eq!(ask(own).await.status, 200, "{own}"); // The second: a proxy speaks TLS for us.
+    }
     let ours = ask("https://ours.example").await;
     assert_eq!(ours.headers["access-control-allow-origin"], "https://ours.example");
 }
@@ -193,7 +206,8 @@ async fn a_slow_body_is_given_up() {
         Server::limited(|limits| limits.patience = std::time::Duration::from_millis(50)).await;
     let first = futures_util::stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"{"))]);
     let body = Body::from_stream(first.chain(futures_util::stream::pending()));
-    let request = Request::post("/v1/tag").header("content-type", "application/json");
+    let request = Request::post("/v1/tag").header("host", "localhost");
+    let request = request.header("content-type", "application/json");
     let answer = server.send(request.body(body).unwrap()).await;
     assert_eq!(answer.refusal(), code(408, "request_timeout"));
 }

@@ -2,12 +2,190 @@
 
 use axum::body::Body;
 use axum::http::Request;
+use fewtag_serve::{Keys, Scope};
 use serde_json::{Value, json};
 
-use crate::{Server, example};
+use crate::{Answered, Server, example};
 
 fn code(status: u16, code: &str) -> (u16, String) {
     (status, code.to_owned())
+}
+
+async fn asked_as(server: &Server, host: &str) -> Answered {
+    server.ask("GET", "/v1/domains", &[("host", host)], "").await
+}
+
+#[tokio::test]
+async fn a_page_behind_a_rebound_name_reads_and_changes_nothing() {
+    let server = Server::new().await;
+    server.post("/v1/domains", &json!({"name": "secret"})).await;
+    for (method, path) in [
+        ("GET", "/"),
+        ("GET", "/v1/domains"),
+        ("GET", "/metrics"),
+        ("GET", "/health"),
+        ("GET", "/ready"),
+        ("GET", "/docs/"),
+        ("GET", "/openapi.json"),
+        ("GET", "/nowhere"),
+        ("POST", "/v1/domains"),
+        ("POST", "/predict"),
+        ("POST", "/webhook"),
+        ("DELETE", "/v1/domains/secret"),
+        ("OPTIONS", "/v1/domains"),
+        ("OPTIONS", "*"),
+    ] {
+        let headers = [
+            ("host", "evil.example:8080"),
+            ("origin", "http://evil.example:8080"),
+            ("content-type", "application/json"),
+        ];
+        let answer = server.ask(method, path, &headers, r#"{"name": "theirs"}"#).await;
+        assert_eq!(answer.refusal(), code(421, "host_not_allowed"), "{method} {path}");
+    }
+    let names = server.get("/v1/domains").await.json();
+    assert_eq!(names["domains"].as_array().unwrap().len(), 1, "{names}");
+}
+
+#[tokio::test]
+async fn names_of_the_server_are_known_in_whatever_way_they_are_written() {
+    let server = Server::new().await;
+    for ours in [
+        "localhost",
+        "LOCALHOST:8080",
+        "localhost.",
+        "localhost.:9000",
+        "localhost:",
+        "127.0.0.1",
+        "127.0.0.1:80",
+        "127.8.9.10",
+        "[::1]",
+        "[::1]:8080",
+        "[0:0:0:0:0:0:0:1]",
+        "[::ffff:127.0.0.1]:8080",
+    ] {
+        assert_eq!(asked_as(&server, ours).await.status, 200, "{ours}");
+    }
+    for foreign in [
+        "evil.example",
+        "localhost.evil.example",
+        "evil.localhost",
+        "localhost.localdomain",
+        "127.0.0.1.evil.example",
+        "2130706433",
+        "0x7f.1",
+        "192.168.0.7",
+        "0.0.0.0:8080",
+        "[::]:8080",
+        "[2001:db8::1]",
+    ] {
+        let answer = asked_as(&server, foreign).await;
+        assert_eq!(answer.refusal(), code(421, "host_not_allowed"), "{foreign}");
+        let message = answer.json()["error"]["message"].to_string();
+        assert!(message.contains("--public-host"), "{message}");
+    }
+    for senseless in [
+        "",
+        ":8080",
+        ".",
+        "localhost..",
+        "localhost:http",
+        "localhost:80800",
+        "localhost:80:80",
+        "localhost:+80",
+        "me@localhost",
+        "localhost/",
+        "localhost, evil.example",
+        "http://localhost",
+        "::1",
+        "[::1",
+        "[::1]x",
+        "[localhost]",
+        "*",
+    ] {
+        let answer = asked_as(&server, senseless).await;
+        assert_eq!(answer.refusal(), code(400, "invalid_host"), "{senseless}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_answers_to_its_address_and_its_public_names() {
+    let keys = || {
+        let mut keys = Keys::default();
+        keys.add("a key that is long", Scope::Full);
+        keys
+    };
+    let on = async |listen: [u8; 4]| {
+        Server::with(|config| {
+            config.listen = (listen, 8080).into();
+            config.keys = keys();
+            config.public_hosts = vec!["Tags.Example.org".parse().unwrap()];
+        })
+        .await
+    };
+    // 401 is an answer: the name was not in the way.
+    for (listen, host, status) in [
+        ([10, 0, 0, 7], "10.0.0.7:8080", 401),
+        ([10, 0, 0, 7], "10.0.0.8:8080", 421),
+        ([10, 0, 0, 7], "localhost", 401),
+        ([10, 0, 0, 7], "tags.example.org", 401),
+        ([10, 0, 0, 7], "tags.example.org.:443", 401),
+        ([10, 0, 0, 7], "other.example.org", 421),
+        ([0, 0, 0, 0], "10.0.0.8:8080", 401),
+        ([0, 0, 0, 0], "[2001:db8::1]:8080", 401),
+        ([0, 0, 0, 0], "other.example.org", 421),
+    ] {
+        let answer = asked_as(&on(listen).await, host).await;
+        assert_eq!(answer.status, status, "{listen:?} {host}");
+    }
+    let server = on([10, 0, 0, 7]).await;
+    for (origin, status) in
+        [("https://tags.example.org", 401), ("https://tags.example.org:444", 403)]
+    {
+        let headers = [("host", "tags.example.org:443"), ("origin", origin)];
+        let answer = server.ask("GET", "/v1/domains", &headers, "").await;
+        assert_eq!(answer.status, status, "{origin}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_may_call_is_told_so_before_and_others_are_not() {
+    let server =
+        Server::with(|config| config.origins.push("https://ours.example:443".parse().unwrap()))
+            .await;
+    let preflight = async |origin: &str| {
+        let headers = [
+            ("origin", origin),
+            ("access-control-request-method", "PUT"),
+            ("access-control-request-headers", "x-api-key"),
+            ("access-control-request-private-network", "true"),
+        ];
+        server.ask("OPTIONS", "/v1/domains/a", &headers, "").await
+    };
+    let ours = preflight("https://ours.example").await;
+    assert_eq!(ours.status, 200);
+    assert_eq!(ours.headers["access-control-allow-origin"], "https://ours.example");
+    assert!(ours.headers["access-control-allow-methods"].to_str().unwrap().contains("PUT"));
+    assert!(!ours.headers.contains_key("access-control-allow-private-network"));
+    let others = preflight("https://evil.example").await;
+    assert_eq!(others.refusal(), code(403, "origin_not_allowed"));
+    assert!(!others.headers.contains_key("access-control-allow-origin"));
+    let upgrade = [
+        ("origin", "https://evil.example"),
+        ("connection", "Upgrade"),
+        ("upgrade", "websocket"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ];
+    for path in ["/", "/v1/domains", "/metrics"] {
+        let answer = server.ask("GET", path, &upgrade, "").await;
+        assert_eq!(answer.refusal(), code(403, "origin_not_allowed"), "{path}");
+        assert_eq!(
+            server.ask("GET", path, &upgrade[1..], "").await.status,
+            200,
+            "nothing is upgraded"
+        );
+    }
 }
 
 #[tokio::test]
