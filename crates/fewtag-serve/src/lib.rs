@@ -28,7 +28,7 @@ use fewtag::Tagger;
 use tokio::net::TcpListener;
 
 pub use api::{openapi, router};
-pub use auth::{Keys, Scope};
+pub use auth::{KeyError, Keys, Scope};
 pub use config::{Config, Database, Limits};
 pub use host::{Host, Origin};
 

@@ -18,7 +18,7 @@ use super::tagger;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   fewtag serve
-  fewtag serve --host 0.0.0.0 --api-key secret --public-host tags.example.org")]
+  FEWTAG_API_KEY=$(openssl rand -hex 16) fewtag serve --host 0.0.0.0 --public-host tags.example.org")]
 pub(crate) struct Args {
     /// TOML file with options
     #[arg(long, env = "FEWTAG_CONFIG", value_name = "FILE")]
@@ -47,12 +47,15 @@ struct Options {
     /// PostgreSQL database in which domains are kept instead: `postgres://user:password@host/name`
     #[arg(long, env = "FEWTAG_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     database_url: Option<String>,
-    /// A key that allows everything; may be repeated
+    /// A key that allows everything, of 16 characters or more; may be repeated
     #[arg(long, env = "FEWTAG_API_KEY", value_name = "KEY", hide_env_values = true)]
     api_key: Vec<String>,
-    /// A key that allows to read and to tag; may be repeated
+    /// A key that allows to read and to tag, of 16 characters or more; may be repeated
     #[arg(long, env = "FEWTAG_READ_KEY", value_name = "KEY", hide_env_values = true)]
     read_key: Vec<String>,
+    /// Take keys of fewer than 16 characters
+    #[arg(long, env = "FEWTAG_SHORT_KEYS", num_args = 0..=1, default_missing_value = "true")]
+    short_keys: Option<bool>,
     /// Let everybody do everything, also on an address that others can reach
     #[arg(long, env = "FEWTAG_OPEN_TO_ALL", num_args = 0..=1, default_missing_value = "true")]
     open_to_all: Option<bool>,
@@ -121,7 +124,7 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     };
     let filter = options.log.as_deref().or(file.log.as_deref()).unwrap_or("info");
     let _logs = logs::start(format, filter, options.otlp.as_deref().or(file.otlp.as_deref()))?;
-    let config = options.over(&file);
+    let config = options.over(&file)?;
     let tagger = tagger::load(options.model.as_deref().or(file.model.as_deref()))?;
     let ready = |address: SocketAddr| {
         // The address is for people; a closed standard output must not stop the server.
@@ -139,7 +142,7 @@ fn read(path: &Path) -> anyhow::Result<Options> {
 
 impl Options {
     /// What is set here, then what is set in `file`, then the defaults.
-    fn over(&self, file: &Self) -> Config {
+    fn over(&self, file: &Self) -> anyhow::Result<Config> {
         let default = Config::default();
         let host = self.host.or(file.host).unwrap_or(default.listen.ip());
         let port = self.port.or(file.port).unwrap_or(default.listen.port());
@@ -147,27 +150,28 @@ impl Options {
         let path = |options: &Self| options.database.clone().map(Database::Sqlite);
         let database = |options: &Self| url(options).or_else(|| path(options));
         let drain = self.drain.or(file.drain).map_or(default.drain, Duration::from_secs);
-        Config {
+        Ok(Config {
             listen: SocketAddr::new(host, port),
             database: database(self).or_else(|| database(file)).unwrap_or(default.database),
-            keys: self.keys_over(file),
+            keys: self.keys_over(file)?,
             open_to_all: self.open_to_all.or(file.open_to_all).unwrap_or(default.open_to_all),
             public_hosts: first(&self.public_host, &file.public_host).to_vec(),
             origins: first(&self.origin, &file.origin).to_vec(),
             limits: self.limits_over(file),
             drain,
-        }
+        })
     }
 
-    fn keys_over(&self, file: &Self) -> Keys {
-        let mut keys = Keys::default();
+    fn keys_over(&self, file: &Self) -> anyhow::Result<Keys> {
+        let are_short = self.short_keys.or(file.short_keys).unwrap_or(false);
+        let mut keys = if are_short { Keys::short() } else { Keys::default() };
         for key in first(&self.api_key, &file.api_key) {
-            keys.add(key, Scope::Full);
+            keys.add(key, Scope::Full).context("cannot use a key of --api-key")?;
         }
         for key in first(&self.read_key, &file.read_key) {
-            keys.add(key, Scope::Read);
+            keys.add(key, Scope::Read).context("cannot use a key of --read-key")?;
         }
-        keys
+        Ok(keys)
     }
 
     fn limits_over(&self, file: &Self) -> Limits {

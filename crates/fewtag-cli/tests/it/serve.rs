@@ -192,6 +192,32 @@ fn refused(dir: &TempDir, args: &[&str], environment: &[(&str, &str)]) -> (i32, 
 }
 
 #[test]
+fn a_key_that_everybody_has_or_guesses_opens_no_server() {
+    let dir = model(1);
+    let everywhere = ["--host", "0.0.0.0"];
+    let with = |more: &[&'static str]| [&everywhere, more].concat();
+    for (args, environment, said) in [
+        (with(&[]), vec![("FEWTAG_API_KEY", "")], "--api-key: the key is empty"),
+        (with(&["--api-key", " \t"]), vec![], "--api-key: the key is empty"),
+        (with(&["--read-key", ""]), vec![], "--read-key: the key is empty"),
+        (with(&["--short-keys", "--api-key", ""]), vec![], "the key is empty"),
+        (with(&["--api-key", "secret"]), vec![], "the key has 6 characters"),
+        (with(&["--read-key", "fifteen letters"]), vec![], "the key has 15 characters"),
+        (with(&["--api-key", " a key behind a blank"]), vec![], "no header"),
+    ] {
+        let (status, message) = refused(&dir, &args, &environment);
+        assert_eq!(status, 1);
+        assert!(message.replace('\n', " ").contains(said), "{said} is not in {message}");
+        assert!(!message.contains("secret") && !message.contains("behind"), "it tells the key");
+    }
+    let file = path(&dir, "serve.toml");
+    std::fs::write(&file, "api-key = [\"\"]\n").unwrap();
+    assert!(refused(&dir, &["--config", &file], &[]).1.contains("the key is empty"));
+    let server = Server::start(&dir, &["--api-key", "secret", "--short-keys"]);
+    assert_eq!(server.ask("GET", "/v1/domains", "").unwrap().0, 401);
+}
+
+#[test]
 fn names_and_origins_that_mean_nothing_are_refused_and_others_are_taken_from_a_file() {
     let dir = model(1);
     let file = path(&dir, "serve.toml");

@@ -1,8 +1,10 @@
 //! The routes, and what every request passes through.
 //!
 //! ```text
-//! request id ─▶ log, trace ─▶ metrics, concurrency ─▶ panics ─▶ host, origin ─▶ key ─▶ handler
+//! request id ─▶ log, trace ─▶ metrics, concurrency ─▶ panics ─▶ host, origin ─▶ route ─▶ key ─▶ handler
 //! ```
+//!
+//! What a route asks of a key is said by the list it stands in: [`open`], [`reading`] or [`changing`].
 
 #![expect(clippy::missing_errors_doc, reason = "what a handler refuses stands in its `responses`")]
 
@@ -27,17 +29,17 @@ use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetReques
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::trace::TraceLayer;
 use utoipa::openapi::OpenApi;
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::{Modify, OpenApi as _};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use utoipa_swagger_ui::SwaggerUi;
 
-use crate::App;
+use crate::auth::Scope;
 use crate::error::{ApiError, Code};
 use crate::host::Origin;
 use crate::metrics::{self, Asked};
-use crate::web;
+use crate::{App, web};
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -48,7 +50,6 @@ use crate::web;
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     modifiers(&Key),
-    security(("key" = []), ())
 )]
 struct Document;
 
@@ -62,39 +63,79 @@ impl Modify for Key {
     }
 }
 
-/// The routes that the document describes.
-fn described() -> OpenApiRouter<App> {
-    OpenApiRouter::with_openapi(Document::openapi())
+/// What anybody may see: that the server lives.
+fn open() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(status::health)).routes(routes!(status::ready))
+}
+
+/// What a key of any scope opens: it changes nothing that is kept.
+fn reading() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
         .routes(routes!(tag::tag))
-        .routes(routes!(domains::list, domains::create))
-        .routes(routes!(domains::read, domains::replace, domains::delete))
-        .routes(routes!(domains::add_examples))
-        .routes(routes!(domains::replace_example, domains::delete_example))
-        .routes(routes!(files::import))
+        .routes(routes!(domains::list))
+        .routes(routes!(domains::read))
         .routes(routes!(files::export))
         .routes(routes!(tag::tag_domain))
         .routes(routes!(tag::check_domain))
         .routes(routes!(label_studio::predict))
         .routes(routes!(label_studio::setup))
-        .routes(routes!(label_studio::webhook))
-        .routes(routes!(status::health))
-        .routes(routes!(status::ready))
         .routes(routes!(status::metrics))
+}
+
+/// What a full key opens only.
+fn changing() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(domains::create))
+        .routes(routes!(domains::replace, domains::delete))
+        .routes(routes!(domains::add_examples))
+        .routes(routes!(domains::replace_example, domains::delete_example))
+        .routes(routes!(files::import))
+        .routes(routes!(label_studio::webhook))
+}
+
+/// The routes that the document describes; `guarded` puts a guard before those that want a key.
+fn described(
+    guarded: impl Fn(OpenApiRouter<App>, Scope) -> OpenApiRouter<App>,
+) -> OpenApiRouter<App> {
+    let scoped = |routes, scope| guarded(stated(routes, Some(scope)), scope);
+    OpenApiRouter::with_openapi(Document::openapi())
+        .merge(stated(open(), None))
+        .merge(scoped(reading(), Scope::Read))
+        .merge(scoped(changing(), Scope::Full))
+}
+
+/// Says in the document which key the operations want: none, or none on a server without keys.
+fn stated(mut routes: OpenApiRouter<App>, scope: Option<Scope>) -> OpenApiRouter<App> {
+    let none = SecurityRequirement::default();
+    let key = scope.map(|scope| SecurityRequirement::new("key", [scope.name()]));
+    let security: Vec<_> = key.into_iter().chain([none]).collect();
+    for item in routes.get_openapi_mut().paths.paths.values_mut() {
+        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
+        for operation in operations.into_iter().flatten() {
+            operation.security = Some(security.clone());
+        }
+    }
+    routes
 }
 
 /// The `OpenAPI` document, generated from the code.
 #[must_use]
 pub fn openapi() -> OpenApi {
-    described().split_for_parts().1
+    described(|routes, _| routes).into_openapi()
 }
 
 /// The whole server as a service.
 pub fn router(app: App) -> Router {
-    let (routes, document) = described().split_for_parts();
+    let guarded = |routes: OpenApiRouter<App>, scope| {
+        let state = (App::clone(&app), scope);
+        routes.route_layer(middleware::from_fn_with_state(state, crate::auth::check))
+    };
+    let (routes, document) = described(guarded).split_for_parts();
     // No badge: it would be fetched from elsewhere.
     let page = utoipa_swagger_ui::Config::default().validator_url("none");
     let request_id = HeaderName::from_static("x-request-id");
     routes
+        // Open as well: the documentation, and the page that asks for a key.
         .merge(SwaggerUi::new("/docs").url("/openapi.json", document).config(page))
         .route("/", get(web::index))
         .route("/assets/{name}", get(web::asset))
@@ -102,7 +143,6 @@ pub fn router(app: App) -> Router {
         .method_not_allowed_fallback(async || {
             ApiError::new(Code::MethodNotAllowed, "this address does not take this method")
         })
-        .layer(middleware::from_fn_with_state(App::clone(&app), crate::auth::check))
         .layer(cors(&app.config.origins))
         .layer(middleware::from_fn_with_state(App::clone(&app), crate::host::check))
         .layer(CatchPanicLayer::custom(panicked))

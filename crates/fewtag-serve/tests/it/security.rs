@@ -112,7 +112,7 @@ async fn names_of_the_server_are_known_in_whatever_way_they_are_written() {
 async fn a_server_answers_to_its_address_and_its_public_names() {
     let keys = || {
         let mut keys = Keys::default();
-        keys.add("a key that is long", Scope::Full);
+        keys.add("a key that is long", Scope::Full).unwrap();
         keys
     };
     let on = async |listen: [u8; 4]| {
@@ -185,6 +185,52 @@ async fn a_page_that_may_call_is_told_so_before_and_others_are_not() {
             200,
             "nothing is upgraded"
         );
+    }
+}
+
+#[tokio::test]
+async fn each_route_wants_the_key_that_the_document_says() {
+    let server = Server::with(|config| {
+        config.keys.add("a key for everything", Scope::Full).unwrap();
+        config.keys.add("a key for reading", Scope::Read).unwrap();
+    })
+    .await;
+    let document = server.get("/openapi.json").await.json();
+    let mut n_operations = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            n_operations += 1;
+            let place = format!("{method} {path}");
+            // By hand, because it is what the table of routes must agree with.
+            let wanted = match place.as_str() {
+                "get /health" | "get /ready" => json!([{}]),
+                "post /v1/tag"
+                | "post /v1/domains/{name}/tag"
+                | "post /predict"
+                | "post /setup" => {
+                    json!([{"key": ["read"]}, {}])
+                }
+                _ if method == "get" => json!([{"key": ["read"]}, {}]),
+                _ => json!([{"key": ["full"]}, {}]),
+            };
+            assert_eq!(operation["security"], wanted, "{place}");
+            let ask = async |key: &str| {
+                let path = path.replace("{name}", "a").replace("{id}", "1");
+                let headers = [("x-api-key", key), ("content-type", "application/json")];
+                server.ask(&method.to_uppercase(), &path, &headers, "{").await.status.as_u16()
+            };
+            let scope = wanted[0]["key"][0].as_str();
+            assert_eq!(ask("").await == 401, scope.is_some(), "{place} without a key");
+            assert_eq!(ask("a key for reading").await == 403, scope == Some("full"), "{place}");
+            assert!(![401, 403].contains(&ask("a key for everything").await), "{place}");
+        }
+    }
+    assert_eq!(n_operations, 19);
+    for (method, path) in
+        [("GET", "/nowhere"), ("POST", "/v1/nowhere/tag"), ("PATCH", "/v1/domains")]
+    {
+        let status = server.ask(method, path, &[], "").await.status.as_u16();
+        assert!([404, 405].contains(&status), "{method} {path}: {status}");
     }
 }
 
