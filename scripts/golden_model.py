@@ -29,6 +29,7 @@ from reference.train import Batch, Optimisation, batch_loss, train
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "crates/fewtag/tests/golden"
 CONTEXTS = ("paired", "separate")
+MIX = {"attention": -0.7, "sharpness": 0.9, "nearness": 0.4, "gate": -0.3, "name": 0.5}  # Logarithms, and a logit.
 TAGS = ["O", "B-a", "I-a", "B-b", "B-c", "I-c"]  # `b` has no I, as happens with small supports.
 
 
@@ -167,10 +168,10 @@ def emission_file() -> dict:
     cases = [
         emission_case(context, scorer, kind, weight, sentences, queries, keys, names, above)
         for context, scorer, kind in itertools.product(CONTEXTS, SCORERS, SIMILARITIES)
-        for weight in ((0.0, 0.5) if scorer == "prototype" else (0.0,))
+        for weight in ((0.0, 0.5) if scorer in ("prototype", "mixed") else (0.0,))
     ]
     vectors = {"queries": numbers(queries), "keys": [numbers(k) for k in keys], "names": numbers(names)}
-    return {"tags": TAGS, "support": sentences} | vectors | {"above": numbers(above), "cases": cases}
+    return {"tags": TAGS, "support": sentences} | vectors | {"above": numbers(above), "mix": MIX, "cases": cases}
 
 
 def emission_case(context, scorer, kind, weight, sentences, queries, keys, names, above) -> dict:
@@ -180,11 +181,14 @@ def emission_case(context, scorer, kind, weight, sentences, queries, keys, names
     members = [membership(tags, TAGS, torch.float64) for tags in sentences]
     pairs = list(zip(q, k)) if context == "paired" else [(q[0], torch.cat(k))]
     members = members if context == "paired" else [torch.cat(members)]
-    scores = emissions(scorer, kind, pairs, members, (weight, c) if weight else None)
-    below = torch.autograd.grad((scores * above).sum(), leaves, materialize_grads=True)
+    mix = {name: torch.tensor(value, dtype=torch.float64, requires_grad=True) for name, value in MIX.items()}
+    scores = emissions(scorer, kind, pairs, members, (weight, c) if weight else None, mix)
+    below = torch.autograd.grad((scores * above).sum(), leaves + list(mix.values()), materialize_grads=True)
+    below, d_mix = below[: len(leaves)], below[len(leaves) :]
     case = {"context": context, "scorer": scorer, "similarity": kind, "label_names": weight}
     case |= {"emissions": numbers(scores), "d_queries": numbers(below[0] if context == "paired" else below[0][:1])}
-    return case | {"d_keys": [numbers(x) for x in below[2:]], "d_names": numbers(below[1]) if weight else None}
+    case |= {"d_keys": [numbers(x) for x in below[2:]], "d_names": numbers(below[1]) if weight else None}
+    return case | ({"d_mix": dict(zip(MIX, map(numbers, d_mix)))} if scorer == "mixed" else {})
 
 
 # The whole model on the tiny encoder.
@@ -200,9 +204,10 @@ def seeded_tagger(encoder: Path, settings: Settings, scale: float, dropout: floa
 
 
 def head(tagger: Tagger, of=lambda parameter: parameter) -> dict:
-    """λ and the collapsed transitions, or what `of` makes of them."""
+    """λ, the collapsed transitions and the mix, or what `of` makes of them."""
     transitions = {name: numbers(of(p)) for name, p in tagger.transitions.named_parameters()}
-    return {"scale": numbers(of(tagger.scale)), "transitions": transitions}
+    mix = {name: numbers(of(p)) for name, p in tagger.mix.items()}
+    return {"scale": numbers(of(tagger.scale)), "transitions": transitions, "mix": mix}
 
 
 def model_file(encoder: Path, read: list[episodes.Episode]) -> dict:
@@ -251,6 +256,7 @@ def combinations() -> list[Settings]:
             ("prototype", "dot", 0.5, "none"),
             ("nearest", "cosine", 0.0, "transfer"),
             ("soft", "projection", 0.0, "transfer"),
+            ("mixed", "projection", 0.5, "transfer"),
         )
     ]
 
@@ -289,7 +295,7 @@ def training_file(encoder: Path, read: list[episodes.Episode]) -> dict:
 def dropout_file(encoder: Path, read: list[episodes.Episode]) -> dict:
     """The loss of one batch and the norm of its gradient under dropout: moments over many draws."""
     rate, draws, cases = 0.1, 400, []
-    for settings in (combinations()[1], combinations()[11]):
+    for settings in (combinations()[1], combinations()[12]):
         tagger = seeded_tagger(encoder, settings, SCALE, rate).train()
         torch.manual_seed(5)
         samples = []

@@ -8,7 +8,7 @@ Paired context has one pair per support sentence; separate context has a single 
 import torch
 from torch import Tensor
 
-SCORERS = ("mn", "nmn", "prototype", "nearest", "soft")
+SCORERS = ("mn", "nmn", "prototype", "nearest", "soft", "mixed")
 SIMILARITIES = ("dot", "cosine", "squared_distance", "projection")
 
 
@@ -27,10 +27,34 @@ def similarity(kind: str, q: Tensor, c: Tensor) -> Tensor:
             return dot / length - length / 2
 
 
+def mixed(kind: str, query: Tensor, words: Tensor, name: Tensor | None, mix: dict[str, Tensor]) -> Tensor:
+    """One tag: a prototype that attends to the query and the nearest words, [n]. `mix` holds logarithms, and a logit."""
+    vectors, weights = words, torch.zeros(len(words), dtype=words.dtype)
+    if name is not None:
+        vectors, weights = torch.cat([words, name[None]]), torch.cat([weights, mix["name"][None]])
+    dots, cosines = query @ vectors.T, similarity("cosine", query, vectors)
+    attention = torch.softmax(mix["attention"].exp() * dots + weights, 1)
+    prototypes = attention @ vectors
+    near = torch.softmax(mix["sharpness"].exp() * cosines + weights, 1)
+    gate = torch.sigmoid(mix["gate"])
+    prototype = torch.stack([similarity(kind, q[None], c[None])[0, 0] for q, c in zip(query, prototypes)])
+    return (1 - gate) * prototype + gate * mix["nearness"].exp() * (near * cosines).sum(1)
+
+
 def emissions(
-    scorer: str, kind: str, pairs: list[tuple[Tensor, Tensor]], members: list[Tensor], names: tuple[float, Tensor] | None = None
+    scorer: str,
+    kind: str,
+    pairs: list[tuple[Tensor, Tensor]],
+    members: list[Tensor],
+    names: tuple[float, Tensor] | None = None,
+    mix: dict[str, Tensor] | None = None,
 ) -> Tensor:
-    """[n, L]. `names` = (weight, label-name vectors [L, d]) is mixed into prototypes."""
+    """[n, L]. `names` = (weight, label-name vectors [L, d]) is mixed into prototypes; `mix` is what `mixed` learns."""
+    if scorer == "mixed":
+        query = torch.stack([q for q, _ in pairs]).mean(0)
+        words, columns = torch.cat([k for _, k in pairs]), torch.cat(members).T
+        name = lambda t: None if names is None else names[1][t]
+        return torch.stack([mixed(kind, query, words[c > 0], name(t), mix) for t, c in enumerate(columns)], 1)
     counts = sum(m.sum(0) for m in members)
     if scorer == "prototype":
         prototypes = sum(m.T @ k for (_, k), m in zip(pairs, members)) / counts[:, None]

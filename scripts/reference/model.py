@@ -1,6 +1,7 @@
 """The whole tagger: encoder, emission scorer, λ, collapsed transitions, CRF."""
 
 import json
+import math
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -14,10 +15,20 @@ from .episodes import Sentence
 from .tags import name_words, tag_set
 
 
+# Where the mixed scorer starts: α = 0.2, β = ν = 20, g = 0.3, κ = ½, as logarithms and a logit.
+MIX = {
+    "attention": math.log(0.2),
+    "sharpness": math.log(20),
+    "nearness": math.log(20),
+    "gate": math.log(0.3 / 0.7),
+    "name": math.log(0.5),
+}
+
+
 @dataclass(frozen=True)
 class Settings:
     context: str = "separate"  # paired | separate
-    scorer: str = "prototype"  # mn | nmn | prototype | nearest | soft
+    scorer: str = "prototype"  # mn | nmn | prototype | nearest | soft | mixed
     similarity: str = "dot"  # dot | cosine | squared_distance | projection
     label_names: float = 0.0  # the weight of label-name vectors in prototypes
     transitions: str = "transfer"  # transfer | rule | none
@@ -32,6 +43,7 @@ class Tagger(nn.Module):
         self.encoder = Encoder(directory, dropout)
         self.scale = nn.Parameter(torch.tensor(scale))  # λ
         self.transitions = crf.Collapsed()
+        self.mix = nn.ParameterDict({name: torch.tensor(value) for name, value in MIX.items()})
 
     @classmethod
     def load(cls, directory: Path, context: str | None = None) -> "Tagger":
@@ -43,6 +55,8 @@ class Tagger(nn.Module):
         with torch.no_grad():
             for name, values in head["transitions"].items():
                 getattr(tagger.transitions, name).copy_(torch.tensor(values))
+            for name, value in head.get("mix", {}).items():
+                tagger.mix[name].copy_(torch.tensor(value))
         return tagger.eval()
 
     def emissions(self, support: list[Sentence], queries: list[Sentence]) -> tuple[list[str], list[Tensor]]:
@@ -60,7 +74,7 @@ class Tagger(nn.Module):
         else:
             pairs = self.encoder.paired(query_words, support_words)
             members = list(member.split([len(words) for words in support_words]))
-        return tags, [emissions(s.scorer, s.similarity, p, members, names) for p in pairs]
+        return tags, [emissions(s.scorer, s.similarity, p, members, names, self.mix) for p in pairs]
 
     def losses(self, support: list[Sentence], queries: list[Sentence]) -> list[Tensor]:
         """One loss per query; every gold tag must be in the support."""

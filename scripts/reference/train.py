@@ -30,7 +30,7 @@ def optimiser(model: Tagger, o: Optimisation) -> torch.optim.AdamW:
         [
             {"params": [p for n, p in encoder if not plain(n)], "lr": o.encoder_rate, "weight_decay": o.decay},
             {"params": [p for n, p in encoder if plain(n)], "lr": o.encoder_rate, "weight_decay": 0.0},
-            {"params": [model.scale, *model.transitions.parameters()], "lr": o.head_rate, "weight_decay": 0.0},
+            {"params": [model.scale, *model.transitions.parameters(), *model.mix.parameters()], "lr": o.head_rate, "weight_decay": 0.0},
         ],
         betas=(0.9, 0.999),
         eps=1e-8,

@@ -90,7 +90,7 @@ impl<'a> Reading<'a> {
             tagger.check_length(sequence, || format!("support sentence {}", at + 1))?;
         }
         if tagger.uses_label_names() {
-            sequences.extend(tagger.name_sequences(&tags)?);
+            sequences.extend(tagger.name_sequences(support, &tags)?);
         }
         if tagger.settings().context == Context::Separate {
             sequences.extend(alone);
@@ -113,7 +113,9 @@ impl<'a> Reading<'a> {
                 let words: Vec<Matrix> = read.by_ref().take(support.sentences().len()).collect();
                 let label_names = names.as_ref();
                 let vectors = SupportVectors { words: &words, members: &members, label_names };
-                let references = tagger.settings().emission_scorer().references(vectors);
+                let width = tagger.engine().width();
+                let scorer = tagger.settings().emission_scorer(tagger.head());
+                let references = scorer.references(vectors, width);
                 Support::Separate { words, references }
             }
         };
@@ -259,7 +261,7 @@ impl Adapted {
             Support::Paired { .. } => {
                 let halves = read.into_iter().map(|rows| rows.split_at_row(window.words.len()));
                 let (queries, words): (Vec<Matrix>, Vec<Matrix>) = halves.unzip();
-                let scorer = self.tagger.settings().emission_scorer();
+                let scorer = self.tagger.settings().emission_scorer(self.tagger.head());
                 let emissions = scorer.emissions(&queries, self.vectors(&words));
                 Part { window, emissions, queries, words: Some(words), comparison: OnceLock::new() }
             }
@@ -383,7 +385,8 @@ impl<'a> Scored<'a> {
     #[must_use]
     pub fn contributions(&self, word: usize, tag: usize) -> Vec<Contribution> {
         let (part, at) = self.part_of(word);
-        let scorer = self.adapted.tagger.settings().emission_scorer();
+        let tagger = &self.adapted.tagger;
+        let scorer = tagger.settings().emission_scorer(tagger.head());
         match (&part.words, &self.adapted.support) {
             (Some(words), _) => {
                 let support = self.adapted.vectors(words);

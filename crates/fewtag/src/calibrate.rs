@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
     use crate::tag::Tag;
-    use crate::transition::{CollapsedTransitions, TransitionMode};
+    use crate::transition::TransitionMode;
 
     /// One-word sentences whose word is `B-a` with the odds `exp(score / temperature)`.
     fn predictions(temperature: f64) -> Predictions {
@@ -192,7 +192,7 @@ mod tests {
         };
         let settings =
             ModelSettings { transitions: TransitionMode::None, ..ModelSettings::default() };
-        let head = Head { scale: 1.0, transitions: CollapsedTransitions::ZERO };
+        let head = Head { scale: 1.0, ..Head::ZERO };
         Predictions { head, settings, queries: (0..2000).map(query).collect() }
     }
 

@@ -9,10 +9,12 @@
 //! Sentences are ragged: there is no padding and no mask anywhere.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::names::name_words;
 use crate::tag::{self, Slot, Span, Tag, TagClass, TagSet};
 
 /// One word and its tag.
@@ -185,6 +187,8 @@ impl Domain {
 pub struct SupportSet {
     sentences: Vec<Sentence>,
     tag_set: TagSet,
+    /// Labels that have another name than their slot, or none.
+    names: BTreeMap<Slot, Option<String>>,
 }
 
 impl SupportSet {
@@ -192,11 +196,64 @@ impl SupportSet {
     ///
     /// [`Error::EmptySupport`] if no word carries a slot: there is nothing to learn from.
     pub fn new(sentences: Vec<Sentence>) -> Result<Self> {
-        let tag_set = TagSet::new(sentences.iter().flat_map(Sentence::tags));
+        Self::with_labels(sentences, [])
+    }
+
+    /// Labelled sentences, perhaps none, and labels that may have no example yet: a model that reads label names
+    /// tags from those.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EmptySupport`] if there is no label at all.
+    pub fn with_labels(
+        sentences: Vec<Sentence>,
+        labels: impl IntoIterator<Item = Slot>,
+    ) -> Result<Self> {
+        let given: Vec<Tag> =
+            labels.into_iter().flat_map(|slot| [Tag::B(slot.clone()), Tag::I(slot)]).collect();
+        let shown = sentences.iter().flat_map(Sentence::tags);
+        let tag_set = TagSet::new(shown.chain(&given));
         if tag_set.n_tags() < 2 {
             return Err(Error::EmptySupport);
         }
-        Ok(Self { sentences, tag_set })
+        Ok(Self { sentences, tag_set, names: BTreeMap::new() })
+    }
+
+    /// The same with another name for a label, as the model reads it; `None`: its name says nothing.
+    #[must_use]
+    pub fn named(mut self, slot: Slot, name: Option<String>) -> Self {
+        self.names.insert(slot, name);
+        self
+    }
+
+    /// The same labels and names with other sentences.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EmptySupport`] if no label is left.
+    pub(crate) fn with_sentences(&self, sentences: Vec<Sentence>) -> Result<Self> {
+        let shown = self.shown_slots();
+        let given = self.tag_set.slots().into_iter().filter(|slot| !shown.contains(*slot));
+        let support = Self::with_labels(sentences, given.cloned().collect::<Vec<_>>())?;
+        Ok(Self { names: self.names.clone(), ..support })
+    }
+
+    /// The slots that the sentences show.
+    #[must_use]
+    pub fn shown_slots(&self) -> BTreeSet<Slot> {
+        let tags = self.sentences.iter().flat_map(Sentence::tags);
+        tags.filter_map(Tag::slot).cloned().collect()
+    }
+
+    /// The words that name a tag; `None` if its name says nothing.
+    #[must_use]
+    pub fn name_words(&self, tag: &Tag) -> Option<Vec<String>> {
+        let own = tag.slot().map_or("", Slot::as_str);
+        let name = match tag.slot().and_then(|slot| self.names.get(slot)) {
+            Some(name) => name.as_deref()?,
+            None => own,
+        };
+        name_words(tag, name)
     }
 
     /// The sentences, at least one.

@@ -19,7 +19,6 @@ use crate::encoder::{
 use crate::error::Result;
 use crate::matrix::{Matrix, add_scaled};
 use crate::random::Random;
-use crate::tag::Tag;
 
 /// Pieces per chunk: enough rows to keep the matrix products busy, few enough that their activations stay
 /// around 200 MB for a small encoder.
@@ -55,8 +54,8 @@ impl Sequence {
     pub fn paired(query: &Pieces, support: &Pieces, frame: &WordPieces) -> Self {
         let mut pieces = framed(query, frame);
         let start = pieces.len();
-        let ids = support.ids.iter().copied().chain([frame.sep()]);
-        pieces.extend(ids.map(|id| Piece { id, segment: 1 }));
+        pieces.extend(support.of_segment(1));
+        pieces.push(Piece { id: frame.sep(), segment: 1 });
         let of_query = query.first.iter().map(|first| first + 1);
         let of_support = support.first.iter().map(|first| first + start);
         Self { pieces, wanted: of_query.chain(of_support).collect(), is_mean: false }
@@ -101,41 +100,8 @@ impl Sequence {
 
 /// `[CLS] inner [SEP]` in segment 0.
 fn framed(inner: &Pieces, frame: &WordPieces) -> Vec<Piece> {
-    let ids = [frame.cls()].into_iter().chain(inner.ids.iter().copied()).chain([frame.sep()]);
-    ids.map(|id| Piece { id, segment: 0 }).collect()
-}
-
-/// The words that name a tag: `begin` or `inner` and the words of the slot, or `ordinary`.
-///
-/// ```
-/// use fewtag::embedder::name_words;
-///
-/// assert_eq!(name_words(&"B-time_rangeStart".parse()?), ["begin", "time", "range", "Start"]);
-/// # Ok::<(), fewtag::Error>(())
-/// ```
-#[must_use]
-pub fn name_words(tag: &Tag) -> Vec<String> {
-    let (first, slot) = match tag {
-        Tag::O => return vec!["ordinary".to_owned()],
-        Tag::B(slot) => ("begin", slot),
-        Tag::I(slot) => ("inner", slot),
-    };
-    let mut words = vec![first.to_owned()];
-    for part in slot.as_str().split(['_', '-', '.', '/']) {
-        let mut word = String::new();
-        let mut before = ' ';
-        for letter in part.chars() {
-            let hump = letter.is_uppercase() && (before.is_lowercase() || before.is_numeric());
-            if hump {
-                words.push(std::mem::take(&mut word));
-            }
-            word.push(letter);
-            before = letter;
-        }
-        words.push(word);
-    }
-    words.retain(|word| !word.is_empty());
-    words
+    let edge = |id| Piece { id, segment: 0 };
+    [edge(frame.cls())].into_iter().chain(inner.of_segment(0)).chain([edge(frame.sep())]).collect()
 }
 
 /// Reads every sequence; the answer for one is its wanted rows, `[n_wanted, d]` (`[1, d]` for a name).
@@ -333,7 +299,7 @@ mod tests {
     }
 
     fn pieces(ids: &[u32], first: &[usize]) -> Pieces {
-        Pieces { ids: ids.to_vec(), first: first.to_vec() }
+        Pieces { ids: ids.to_vec(), shapes: vec![0; ids.len()], first: first.to_vec() }
     }
 
     #[test]
@@ -439,18 +405,5 @@ mod tests {
         let kept = with_budget(None);
         assert!(kept == with_budget(Some(0)));
         assert!(kept == with_budget(Some(90)));
-    }
-
-    #[test]
-    fn a_slot_name_is_cut_into_words() {
-        for (tag, words) in [
-            ("O", "ordinary"),
-            ("I-object_part.of-series/type", "inner object part of series type"),
-            ("B-timeRange2End", "begin time Range2 End"),
-            ("B-GPE", "begin GPE"),
-            ("B-__", "begin"),
-        ] {
-            assert_eq!(name_words(&tag.parse().unwrap()).join(" "), words);
-        }
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::data::{Format, Place, Problem};
 use crate::encoder::Storage;
+use crate::tag::Slot;
 
 /// `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -37,6 +38,12 @@ pub enum Error {
     /// A word without characters.
     #[error("word {at} of a sentence is empty")]
     EmptyWord { at: usize },
+    /// A label given by its name alone, to a model that reads examples only.
+    #[error("label `{slot}` has no example, and this model reads no label names")]
+    NamesUnread { slot: Slot },
+    /// A label with neither an example nor a name.
+    #[error("label `{slot}` has neither an example nor a name that says something")]
+    MuteLabel { slot: Slot },
     /// A support set that labels nothing: there is nothing to learn from.
     #[error("the support set labels no slot")]
     EmptySupport,

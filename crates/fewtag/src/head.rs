@@ -15,13 +15,14 @@ use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
 use crate::crf::{self, Posterior, SlotTransitions};
+use crate::emission::Mix;
 use crate::matrix::Matrix;
 use crate::random::Random;
 use crate::settings::ModelSettings;
 use crate::tag::{Span, Tag, TagSet};
-use crate::transition::{CollapsedTransitions, TransitionMode};
+use crate::transition::{CollapsedTransitions, TransitionMode, TransitionStart};
 
-/// The learned numbers above the encoder: 22 of them. A gradient of a head is another head.
+/// The learned numbers above the encoder: 27 of them. A gradient of a head is another head.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable, Serialize, Deserialize)]
 #[repr(C)]
 pub struct Head {
@@ -29,6 +30,9 @@ pub struct Head {
     pub scale: f32,
     /// The transition scores.
     pub transitions: CollapsedTransitions,
+    /// What the mixed scorer learns; others do not read it.
+    #[serde(default)]
+    pub mix: Mix,
 }
 
 /// The loss of one sentence and its gradients.
@@ -44,23 +48,40 @@ pub struct HeadLoss {
 
 impl Head {
     /// All zeros: where a gradient starts.
-    pub const ZERO: Self = Self { scale: 0.0, transitions: CollapsedTransitions::ZERO };
+    pub const ZERO: Self =
+        Self { scale: 0.0, transitions: CollapsedTransitions::ZERO, mix: Mix::ZERO };
 
     /// An untrained head.
     #[must_use]
     pub fn new(settings: &ModelSettings, random: &mut Random) -> Self {
-        Self { scale: settings.scale, transitions: CollapsedTransitions::random(random) }
+        let transitions = match settings.transition_start {
+            TransitionStart::Random => CollapsedTransitions::random(random),
+            TransitionStart::Zero => CollapsedTransitions::ZERO,
+        };
+        Self { scale: settings.scale, transitions, mix: Mix::default() }
     }
 
-    /// The `[22]` numbers: λ, then the table.
+    /// The `[27]` numbers: λ, the table, the mix.
     #[must_use]
     pub fn as_slice(&self) -> &[f32] {
         bytemuck::cast_slice(std::slice::from_ref(self))
     }
 
-    /// The `[22]` numbers, to be changed.
+    /// The `[27]` numbers, to be changed.
     pub fn as_mut_slice(&mut self) -> &mut [f32] {
         bytemuck::cast_slice_mut(std::slice::from_mut(self))
+    }
+
+    /// λ, the table and the mix.
+    pub(crate) fn parts(&self) -> [&[f32]; 3] {
+        let Self { scale, transitions, mix } = self;
+        [std::slice::from_ref(scale), transitions.as_slice(), mix.as_slice()]
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn parts_mut(&mut self) -> [&mut [f32]; 3] {
+        let Self { scale, transitions, mix } = self;
+        [std::slice::from_mut(scale), transitions.as_mut_slice(), mix.as_mut_slice()]
     }
 
     /// The loss of the tag indices `gold` `[T]`, given the emissions `[T, L]`.
@@ -76,10 +97,7 @@ impl Head {
         emissions: &Matrix,
         gold: &[usize],
     ) -> HeadLoss {
-        let table = match settings.transitions {
-            TransitionMode::Transfer => self.transitions,
-            TransitionMode::Rule | TransitionMode::None => CollapsedTransitions::ZERO,
-        };
+        let table = self.training_table(settings);
         let loss = crf::loss(emissions, self.scale, &table.over(tags), gold);
         let mut head = Self::ZERO;
         if settings.learn_scale {
@@ -162,6 +180,15 @@ impl Head {
         (emissions.scaled(self.scale * cooling), transitions)
     }
 
+    /// The transition scores that the loss uses: with `legal_loss` the paths that decoding forbids have no share.
+    fn training_table(&self, settings: &ModelSettings) -> CollapsedTransitions {
+        let table = match settings.transitions {
+            TransitionMode::Transfer => self.transitions,
+            TransitionMode::Rule | TransitionMode::None => CollapsedTransitions::ZERO,
+        };
+        if settings.legal_loss { table.constrained() } else { table }
+    }
+
     /// The transition scores that decoding and probabilities use.
     #[must_use]
     pub fn decoding_table(&self, settings: &ModelSettings) -> CollapsedTransitions {
@@ -222,7 +249,7 @@ mod tests {
         // Word by word O, I-a, I-a is best.
         let emissions =
             Matrix::new(vec![1.0, 0.5, 0.0, 0.0, 0.0, 0.5, 2.0, 0.0, 0.0, 0.1, 1.0, 0.2], 4);
-        let head = Head { scale: 1.0, transitions: CollapsedTransitions::ZERO };
+        let head = Head { scale: 1.0, ..Head::ZERO };
         let decode = |s: &ModelSettings| head.decode(s, &tags(), &emissions);
         assert_eq!(decode(&settings(TransitionMode::None)), [0, 2, 2]);
         assert_eq!(decode(&settings(TransitionMode::Rule)), [0, 1, 2]);

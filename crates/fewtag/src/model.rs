@@ -16,7 +16,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::encoder::{Bert, BertConfig, Parameters, Storage, WordPieces, storage, weights};
+use crate::encoder::{
+    Bert, BertConfig, Parameters, Storage, WordPieces, storage, weights, with_shapes,
+};
 use crate::error::{Error, Result};
 use crate::file;
 use crate::head::Head;
@@ -93,7 +95,9 @@ pub fn from_files(files: &ModelFiles, origin: &Path) -> Result<Tagger> {
 /// If the encoder cannot be loaded or the settings make no sense.
 pub fn from_encoder(dir: &Path, settings: ModelSettings, seed: u64) -> Result<Tagger> {
     let head = Head::new(&settings, &mut Random::new(seed).named("head"));
-    assemble(weights::load(dir)?, WordPieces::load(dir)?, settings, head)
+    let parameters = weights::load(dir)?;
+    let parameters = if settings.case { with_shapes(parameters) } else { parameters };
+    assemble(parameters, WordPieces::load(dir)?, settings, head)
 }
 
 /// Writes a model into `dir`, which is made if it is missing. Each file is replaced as a whole.

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::domain::SupportSet;
 use crate::emission::{EmissionScorer, ScorerKind, Similarity};
 use crate::error::{Error, Result};
+use crate::head::Head;
 use crate::tag::{Tag, TagSet};
-use crate::transition::TransitionMode;
+use crate::transition::{TransitionMode, TransitionStart};
 
 /// How query and support are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -31,12 +32,22 @@ pub struct ModelSettings {
     pub scorer: ScorerKind,
     /// How two word vectors are compared.
     pub similarity: Similarity,
-    /// The share of the tag's name in a prototype, from 0 (off) to 1.
+    /// The share of the tag's name in a prototype, from 0 (off) to 1. The mixed scorer learns what a name is worth:
+    /// there anything above 0 means on.
     pub label_names: f32,
     /// What tags may follow each other, and how well.
     pub transitions: TransitionMode,
+    /// Where training starts them.
+    #[serde(skip_serializing_if = "is_default")]
+    pub transition_start: TransitionStart,
     /// Whether decoding forbids every `I` that continues no span of its slot.
     pub constrained: bool,
+    /// Whether the loss knows it too: then forbidden paths have no share in it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub legal_loss: bool,
+    /// Whether the encoder sees how words are written: lower case, Capitalised, SHOUTED, digits.
+    #[serde(skip_serializing_if = "is_default")]
+    pub case: bool,
     /// Whether a slot with `B` but no `I` in the support lets its `B` words speak for `I` too.
     pub borrow: bool,
     /// The factor λ of the emissions; where it starts, if it is learned.
@@ -47,6 +58,11 @@ pub struct ModelSettings {
     pub temperature: f32,
 }
 
+/// Settings that older models lack are not written while they are off.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 impl Default for ModelSettings {
     fn default() -> Self {
         Self {
@@ -55,7 +71,10 @@ impl Default for ModelSettings {
             similarity: Similarity::default(),
             label_names: 0.0,
             transitions: TransitionMode::default(),
+            transition_start: TransitionStart::default(),
             constrained: false,
+            legal_loss: false,
+            case: false,
             borrow: false,
             // The paper draws it from U(0, 1), where dot products of BERT vectors, around 100, saturate.
             scale: 0.05,
@@ -76,8 +95,12 @@ impl ModelSettings {
         if !(0.0..=1.0).contains(&self.label_names) {
             return refuse("label_names", "is a share and must lie between 0 and 1");
         }
-        if self.label_names > 0.0 && self.scorer != ScorerKind::Prototype {
-            return refuse("label_names", "needs `scorer = \"prototype\"`");
+        let takes_names = matches!(self.scorer, ScorerKind::Prototype | ScorerKind::Mixed);
+        if self.label_names > 0.0 && !takes_names {
+            return refuse("label_names", "needs `scorer = \"prototype\"` or `\"mixed\"`");
+        }
+        if self.legal_loss && !self.constrained {
+            return refuse("legal_loss", "needs `constrained = true`");
         }
         if !(self.temperature.is_finite() && self.temperature > 0.0) {
             return refuse("temperature", "must be a positive number");
@@ -88,11 +111,11 @@ impl ModelSettings {
         Ok(())
     }
 
-    /// The emission scorer that these settings describe.
+    /// The emission scorer that these settings and a trained head describe.
     #[must_use]
-    pub fn emission_scorer(&self) -> EmissionScorer {
+    pub fn emission_scorer(&self, head: &Head) -> EmissionScorer {
         let Self { scorer: kind, similarity, label_names, .. } = *self;
-        EmissionScorer { kind, similarity, label_names }
+        EmissionScorer { kind, similarity, label_names, mix: head.mix }
     }
 
     /// The tags that a support set lets a word have: those it shows, and every `I` that may borrow.

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use crate::adapted::{Adapted, Reading};
 use crate::batch;
 use crate::domain::SupportSet;
-use crate::embedder::{self, Sequence, name_words};
+use crate::embedder::{self, Sequence};
 use crate::emission::ScorerKind;
-use crate::encoder::{Engine, WordPieces};
+use crate::encoder::{Engine, Shape, WordPieces};
 use crate::error::{Error, Result};
 use crate::head::Head;
 use crate::matrix::Matrix;
@@ -42,6 +42,12 @@ impl Tagger {
         head: Head,
     ) -> Result<Self> {
         settings.check()?;
+        let n_types = engine.parameters().config().type_vocab_size;
+        if settings.case && n_types < 2 * Shape::COUNT {
+            let problem = "needs an encoder with rows for the shapes of words";
+            return Err(Error::Setting { setting: "case", problem });
+        }
+        let word_pieces = word_pieces.with_shapes(settings.case);
         let (n_pieces, n_vectors) =
             (word_pieces.n_pieces(), engine.parameters().config().vocab_size);
         if n_pieces > n_vectors {
@@ -55,7 +61,8 @@ impl Tagger {
     /// # Errors
     ///
     /// [`Error::NothingBegins`] if legal BIO leaves no way to tag a word, [`Error::TooLong`] if a support
-    /// sentence does not fit the encoder.
+    /// sentence does not fit the encoder, [`Error::NamesUnread`] or [`Error::MuteLabel`] if a label has neither an
+    /// example nor a name that this model reads.
     pub fn adapt(&self, support: &SupportSet) -> Result<Adapted> {
         batch::adapt_all(&[(self, support)])?.swap_remove(0)
     }
@@ -66,11 +73,26 @@ impl Tagger {
         support: &'a SupportSet,
         sequences: &mut Vec<Sequence>,
     ) -> Result<Reading<'a>> {
+        self.check_labels(support)?;
         let tags = self.settings.tag_set(support);
         if !self.can_begin(support, &tags) {
             return Err(Error::NothingBegins);
         }
         Reading::new(self.clone(), support, tags, sequences)
+    }
+
+    /// Refuses a label that neither an example nor a name speaks for.
+    fn check_labels(&self, support: &SupportSet) -> Result<()> {
+        let shown = support.shown_slots();
+        for slot in support.tag_set().slots().into_iter().filter(|slot| !shown.contains(*slot)) {
+            if !self.uses_label_names() {
+                return Err(Error::NamesUnread { slot: slot.clone() });
+            }
+            if support.name_words(&Tag::B(slot.clone())).is_none() {
+                return Err(Error::MuteLabel { slot: slot.clone() });
+            }
+        }
+        Ok(())
     }
 
     /// Whether a support set leaves a legal tag for a first word.
@@ -151,7 +173,8 @@ impl Tagger {
     /// Whether prototypes are mixed with the names of their tags.
     #[must_use]
     pub fn uses_label_names(&self) -> bool {
-        self.settings.scorer == ScorerKind::Prototype && self.settings.label_names > 0.0
+        let takes_names = matches!(self.settings.scorer, ScorerKind::Prototype | ScorerKind::Mixed);
+        takes_names && self.settings.label_names > 0.0
     }
 
     /// One sequence per tag, which gives the vector of its name.
@@ -159,21 +182,27 @@ impl Tagger {
     /// # Errors
     ///
     /// [`Error::BadTokenizer`] if the tokenizer fails on a name.
-    pub fn name_sequences(&self, tags: &TagSet) -> Result<Vec<Sequence>> {
+    pub fn name_sequences(&self, support: &SupportSet, tags: &TagSet) -> Result<Vec<Sequence>> {
         let name = |tag| {
-            let words = name_words(tag);
-            let pieces = self.word_pieces.split(words.iter().map(String::as_str))?;
+            // The vector of a tag without a name is never read.
+            let words = support.name_words(tag).unwrap_or_else(|| vec!["nothing".to_owned()]);
+            let mut pieces = self.word_pieces.split(words.iter().map(String::as_str))?;
+            pieces.shapes.fill(0); // `GPE` is no shouted word.
             Ok(Sequence::name(&pieces, &self.word_pieces))
         };
         tags.tags().iter().map(name).collect()
     }
 
     /// The vectors of the tags' names, `[L, d]`, if they are used.
-    pub(crate) fn name_vectors(&self, tags: &TagSet) -> Result<Option<Matrix>> {
+    pub(crate) fn name_vectors(
+        &self,
+        support: &SupportSet,
+        tags: &TagSet,
+    ) -> Result<Option<Matrix>> {
         if !self.uses_label_names() {
             return Ok(None);
         }
-        let rows = embedder::embed(self.engine(), &self.name_sequences(tags)?)?;
+        let rows = embedder::embed(self.engine(), &self.name_sequences(support, tags)?)?;
         let values = rows.iter().flat_map(|row| row.values().iter().copied()).collect();
         Ok(Some(Matrix::new(values, self.engine().width())))
     }

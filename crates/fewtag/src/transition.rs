@@ -153,6 +153,17 @@ impl Column {
     }
 }
 
+/// Where training starts the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TransitionStart {
+    /// Every score drawn from N(0, 0.5²), as the authors do.
+    #[default]
+    Random,
+    /// All zeros: what is not learned says nothing.
+    Zero,
+}
+
 /// How transitions take part in tagging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -60,7 +60,8 @@ pub(crate) fn part(pieces: &Pieces, words: &Range<usize>) -> Pieces {
     let start = pieces.first[words.start];
     let end = pieces.first.get(words.end).copied().unwrap_or(pieces.ids.len());
     let first = pieces.first[words.clone()].iter().map(|at| at - start).collect();
-    Pieces { ids: pieces.ids[start..end].to_vec(), first }
+    let Pieces { ids, shapes, .. } = pieces;
+    Pieces { ids: ids[start..end].to_vec(), shapes: shapes[start..end].to_vec(), first }
 }
 
 #[cfg(test)]
@@ -70,10 +71,11 @@ mod tests {
     use super::*;
 
     fn of_lengths(lengths: &[usize]) -> Pieces {
-        let mut pieces = Pieces { ids: Vec::new(), first: Vec::new() };
+        let mut pieces = Pieces { ids: Vec::new(), shapes: Vec::new(), first: Vec::new() };
         for (word, &n) in lengths.iter().enumerate() {
             pieces.first.push(pieces.ids.len());
             pieces.ids.extend(std::iter::repeat_n(word as u32, n));
+            pieces.shapes.extend(std::iter::repeat_n(0, n));
         }
         pieces
     }

@@ -7,7 +7,9 @@ use anyhow::{Context, ensure};
 use fewtag::data::{self, EpisodeWriter, Writer};
 use fewtag::eval::{Cell, EpisodeScore, Format, Report, Summary, Table, table};
 use fewtag::evaluate::{Evaluation, evaluate};
-use fewtag::{Episode, Error, ModelSettings, Sentence, Tagged, Tagger, Token, file, model};
+use fewtag::{
+    Episode, Error, ModelSettings, Sentence, SupportSet, Tagged, Tagger, Token, file, model,
+};
 use serde_json::{Value, json};
 
 use super::values;
@@ -39,6 +41,9 @@ pub(crate) struct Args {
     /// Judge only the first N episodes of each file
     #[arg(long, value_name = "N", value_parser = values::at_least_one())]
     first: Option<usize>,
+    /// Take all examples away and tag by the names of the labels alone
+    #[arg(long)]
+    names_only: bool,
     /// Write the queries with their predicted tags to this file
     #[arg(long, value_name = "FILE", conflicts_with = "also")]
     predictions: Option<PathBuf>,
@@ -90,6 +95,12 @@ fn read_episodes(args: &Args) -> anyhow::Result<Vec<Episode>> {
         let of_file = data::read_episodes(path)?;
         ensure!(!of_file.is_empty(), "`{}` holds no episode", path.display());
         episodes.extend(of_file.into_iter().take(args.first.unwrap_or(usize::MAX)));
+    }
+    if args.names_only {
+        for episode in &mut episodes {
+            let labels = episode.support.shown_slots();
+            episode.support = SupportSet::with_labels(Vec::new(), labels)?;
+        }
     }
     Ok(episodes)
 }

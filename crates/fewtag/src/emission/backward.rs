@@ -5,7 +5,7 @@
 
 use super::references::Reference;
 use super::similarity::Side;
-use super::{EmissionScorer, Group, ScorerKind, Source, SupportVectors, vector_of};
+use super::{EmissionScorer, Group, Mix, ScorerKind, Source, SupportVectors, vector_of};
 use crate::matrix::{Matrix, add_scaled};
 
 /// What a gradient of emissions becomes.
@@ -17,6 +17,20 @@ pub struct VectorGradients {
     pub words: Vec<Matrix>,
     /// `[L, d]`, if label names were mixed in.
     pub label_names: Option<Matrix>,
+    /// The learned numbers of the mixed scorer; zero for others.
+    pub mix: Mix,
+}
+
+impl VectorGradients {
+    /// The gradient of the vector that stands for `source` and speaks for `tag`.
+    pub(super) fn of(&mut self, source: Source, tag: usize) -> &mut [f32] {
+        match source {
+            Source::Word(at) => self.words[at.sentence].row_mut(at.word),
+            Source::LabelName => {
+                self.label_names.as_mut().expect("label names have a gradient").row_mut(tag)
+            }
+        }
+    }
 }
 
 impl EmissionScorer {
@@ -37,16 +51,22 @@ impl EmissionScorer {
             queries: queries.iter().map(zeros).collect(),
             words: support.words.iter().map(zeros).collect(),
             label_names: self.label_vectors(support).map(zeros),
+            mix: Mix::ZERO,
         };
         let comparison = self.comparison(queries, support);
         let groups = comparison.groups(queries);
+        if let Some(mixed) = groups[0].references.as_mixed() {
+            let d_query = mixed.backward(groups[0].query, d_emissions, &mut gradients);
+            self.add_query_gradient(&mut gradients.queries, 0, &d_query);
+            return gradients;
+        }
         let shares = self.shares(&groups, d_emissions.n_cols());
         for (g, group) in groups.iter().enumerate() {
             let share = |j: usize, r: usize| shares.get(g).map_or(1.0, |share| share.row(j)[r]);
             let (d_query, d_references) =
-                group.references.backward(group.query, d_emissions, share);
+                group.references.sums().backward(group.query, d_emissions, share);
             self.add_query_gradient(&mut gradients.queries, g, &d_query);
-            for (reference, d) in group.references.list().iter().zip(&d_references) {
+            for (reference, d) in group.references.sums().list().iter().zip(&d_references) {
                 self.add_reference_gradient(&mut gradients, support, reference, d);
             }
         }
@@ -63,11 +83,11 @@ impl EmissionScorer {
         let n_words = groups[0].query.n_rows();
         let mut emissions = Matrix::new(vec![f32::NEG_INFINITY; n_words * n_tags], n_tags);
         for group in groups {
-            group.references.score_into(group.query, &mut emissions);
+            group.references.sums().score_into(group.query, &mut emissions);
         }
         let mut open = vec![true; n_words * n_tags]; // Nobody was found to be the nearest yet.
         let mut of_group = |group: &Group| {
-            let list = group.references.list();
+            let list = group.references.sums().list();
             let mut shares = Matrix::zeros(n_words, list.len().max(1));
             for (j, row) in group.query.rows().enumerate() {
                 let query = self.similarity.query(row);
@@ -87,7 +107,7 @@ impl EmissionScorer {
     }
 
     fn add_query_gradient(self, queries: &mut [Matrix], group: usize, gradient: &Matrix) {
-        if self.kind == ScorerKind::Prototype {
+        if matches!(self.kind, ScorerKind::Prototype | ScorerKind::Mixed) {
             let share = 1.0 / queries.len() as f32;
             for query in queries {
                 add_scaled(query.values_mut(), share, gradient.values());
@@ -110,14 +130,7 @@ impl EmissionScorer {
             let v = vector_of(voice.source, reference.tag, support);
             let own = || self.similarity.reference_backward(v, gradient);
             let d = d_centre.clone().unwrap_or_else(own);
-            let row = match voice.source {
-                Source::Word(at) => gradients.words[at.sentence].row_mut(at.word),
-                Source::LabelName => {
-                    let names = gradients.label_names.as_mut();
-                    names.expect("label names have a gradient").row_mut(reference.tag)
-                }
-            };
-            add_scaled(row, voice.weight, &d);
+            add_scaled(gradients.of(voice.source, reference.tag), voice.weight, &d);
         }
     }
 }

@@ -37,8 +37,13 @@ impl EmissionScorer {
         j: usize,
         tag: usize,
     ) -> Vec<Contribution> {
+        if let [Group { query, references }] = groups
+            && let Some(mixed) = references.as_mixed()
+        {
+            return mixed.contributions(query.row(j), tag);
+        }
         let of_group = |group: &Group| -> Vec<Contribution> {
-            let ours = group.references.of_tag(tag);
+            let ours = group.references.sums().of_tag(tag);
             if ours.is_empty() {
                 return Vec::new();
             }
@@ -58,7 +63,7 @@ impl EmissionScorer {
                 nearest.into_iter().collect()
             }
             ScorerKind::Soft => softly(parts),
-            ScorerKind::Mn | ScorerKind::Nmn | ScorerKind::Prototype => parts,
+            ScorerKind::Mn | ScorerKind::Nmn | ScorerKind::Prototype | ScorerKind::Mixed => parts,
         }
     }
 

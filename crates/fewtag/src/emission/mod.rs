@@ -10,6 +10,7 @@
 //!            c_t = (1 − w)·mean of words(t) + w·label name of t          (w = 0: no label names)
 //! nearest    E[j, t] = max_{(i,k) ∈ words(t)} sim(Qᵢ[j], Kᵢ[k])
 //! soft       E[j, t] = log mean_{(i,k) ∈ words(t)} exp sim(Qᵢ[j], Kᵢ[k])
+//! mixed      a prototype that attends to the query and the nearest words, mixed by a gate: see `mixed.rs`
 //! ```
 //!
 //! In separate context there is one `Q` for all `i`, and all but the query is known beforehand: see
@@ -18,15 +19,17 @@
 //! gave how much ([`Contribution`]).
 //!
 //! Sources: section "Emission Scorer" of the paper; label names, Hou et al. (2020, L-TapNet);
-//! nearest, SimBERT (the paper) and `StructShot` (Yang and Katiyar, 2020).
+//! nearest, SimBERT (the paper) and `StructShot` (Yang and Katiyar, 2020); mixed is ours.
 
 mod backward;
 mod contributions;
+mod mixed;
 mod references;
 mod similarity;
 
 pub use backward::VectorGradients;
 pub use contributions::Contribution;
+pub use mixed::Mix;
 pub use references::References;
 pub use similarity::Similarity;
 
@@ -35,7 +38,8 @@ use serde::{Deserialize, Serialize};
 use crate::domain::{Sentence, SupportSet};
 use crate::matrix::{Matrix, add_scaled};
 use crate::tag::{Tag, TagSet};
-use references::{Fold, Reference, Voice};
+use mixed::MixedReferences;
+use references::{Fold, Reference, Sums, Voice};
 use similarity::Side;
 
 /// How the words of a tag are put together.
@@ -53,6 +57,8 @@ pub enum ScorerKind {
     Nearest,
     /// Between the mean and the nearest: the likelier a word, the more it counts. A tag may mean several things.
     Soft,
+    /// A prototype that attends to the query, and the nearest words, by learned scales.
+    Mixed,
 }
 
 /// Turns word vectors into emissions.
@@ -62,8 +68,11 @@ pub struct EmissionScorer {
     pub kind: ScorerKind,
     /// How two vectors are compared.
     pub similarity: Similarity,
-    /// The share `w` of the label name in a prototype, 0 to 1; read by [`ScorerKind::Prototype`] only.
+    /// The share `w` of the label name in a prototype, 0 to 1; read by [`ScorerKind::Prototype`], and whether it
+    /// is above 0 by [`ScorerKind::Mixed`].
     pub label_names: f32,
+    /// What [`ScorerKind::Mixed`] has learned.
+    pub mix: Mix,
 }
 
 /// A word of the support set.
@@ -79,6 +88,8 @@ pub struct WordAt {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Members {
     of_tag: Vec<Vec<WordAt>>,
+    /// Whether the tag's name may speak for it, `[L]`.
+    named: Vec<bool>,
 }
 
 impl Members {
@@ -90,12 +101,13 @@ impl Members {
     /// If `tags` lacks a tag of `support`.
     #[must_use]
     pub fn new(support: &SupportSet, tags: &TagSet) -> Self {
-        Self::of(support.sentences().iter().enumerate(), tags)
+        Self::of(support.sentences().iter().enumerate(), support, tags)
     }
 
-    /// The same for some sentences of a support set, each with its number.
+    /// The same for some sentences, each with its number; `support` says which labels have a name.
     pub(crate) fn of<'a>(
         sentences: impl IntoIterator<Item = (usize, &'a Sentence)>,
+        support: &SupportSet,
         tags: &TagSet,
     ) -> Self {
         let mut of_tag = vec![Vec::new(); tags.n_tags()];
@@ -114,7 +126,8 @@ impl Members {
                 of_tag[t] = borrowed;
             }
         }
-        Self { of_tag }
+        let named = tags.tags().iter().map(|tag| support.name_words(tag).is_some()).collect();
+        Self { of_tag, named }
     }
 }
 
@@ -127,6 +140,13 @@ pub struct SupportVectors<'a> {
     pub members: &'a Members,
     /// One row per tag, `[L, d]`; needed if the scorer mixes label names in.
     pub label_names: Option<&'a Matrix>,
+}
+
+impl SupportVectors<'_> {
+    /// Whether the tag's name may speak for it.
+    fn is_named(self, tag: usize) -> bool {
+        self.members.named[tag]
+    }
 }
 
 /// Who gave a part of an emission.
@@ -174,26 +194,33 @@ impl EmissionScorer {
     #[must_use]
     pub fn emissions(self, queries: &[Matrix], support: SupportVectors) -> Matrix {
         let comparison = self.comparison(queries, support);
+        let groups = comparison.groups(queries);
+        if let Some(mixed) = groups[0].references.as_mixed() {
+            return mixed.emissions(groups[0].query);
+        }
         let mut emissions = self.blank(queries[0].n_rows(), support);
-        for group in comparison.groups(queries) {
-            group.references.score_into(group.query, &mut emissions);
+        for group in groups {
+            group.references.sums().score_into(group.query, &mut emissions);
         }
         emissions
     }
 
-    /// What the support says in separate context, to be used for any number of queries.
+    /// What the support says in separate context about vectors of this width, to be used for any number of queries.
     ///
     /// # Panics
     ///
     /// If label names are to be mixed in and missing.
     #[must_use]
-    pub fn references(self, support: SupportVectors) -> References {
-        self.references_where(support, |_| true)
+    pub fn references(self, support: SupportVectors, width: usize) -> References {
+        match self.kind {
+            ScorerKind::Mixed => References::of_mixed(MixedReferences::new(self, support, width)),
+            _ => References::of_sums(self.references_where(support, |_| true)),
+        }
     }
 
     /// For prototypes the mean of the queries, which is what they are compared with.
     fn mean_query(self, queries: &[Matrix]) -> Option<Matrix> {
-        (self.kind == ScorerKind::Prototype).then(|| {
+        matches!(self.kind, ScorerKind::Prototype | ScorerKind::Mixed).then(|| {
             let mut mean = Matrix::zeros(queries[0].n_rows(), queries[0].n_cols());
             for query in queries {
                 add_scaled(mean.values_mut(), 1.0 / queries.len() as f32, query.values());
@@ -206,21 +233,23 @@ impl EmissionScorer {
     pub(crate) fn comparison(self, queries: &[Matrix], support: SupportVectors) -> Comparison {
         let mean = self.mean_query(queries);
         if mean.is_some() || queries.len() == 1 {
-            return Comparison { mean, references: vec![self.references(support)] };
+            return Comparison {
+                mean,
+                references: vec![self.references(support, queries[0].n_cols())],
+            };
         }
         assert_eq!(queries.len(), support.words.len(), "one query per support sentence");
-        let of_sentence = |i| self.references_where(support, move |at: WordAt| at.sentence == i);
+        let of_sentence = |i| {
+            let sums = self.references_where(support, move |at: WordAt| at.sentence == i);
+            References::of_sums(sums)
+        };
         Comparison { mean, references: (0..queries.len()).map(of_sentence).collect() }
     }
 
-    fn references_where(
-        self,
-        support: SupportVectors,
-        wanted: impl Fn(WordAt) -> bool,
-    ) -> References {
+    fn references_where(self, support: SupportVectors, wanted: impl Fn(WordAt) -> bool) -> Sums {
         let mut list = Vec::new();
         for (tag, words) in support.members.of_tag.iter().enumerate() {
-            let voices: Vec<Voice> = self.voices(words, &wanted);
+            let voices: Vec<Voice> = self.voices(words, support.is_named(tag), &wanted);
             match self.kind {
                 _ if voices.is_empty() => {}
                 ScorerKind::Nearest => list.extend(
@@ -239,14 +268,19 @@ impl EmissionScorer {
             ScorerKind::Soft => Fold::LogSumExp,
             _ => Fold::Sum,
         };
-        References::new(self.similarity, support.members.of_tag.len(), list, fold)
+        Sums::new(self.similarity, support.members.of_tag.len(), list, fold)
     }
 
     /// Who speaks for a tag, and with which weight.
-    fn voices(self, words: &[WordAt], wanted: &impl Fn(WordAt) -> bool) -> Vec<Voice> {
-        let names = self.label_share();
+    fn voices(
+        self,
+        words: &[WordAt],
+        is_named: bool,
+        wanted: &impl Fn(WordAt) -> bool,
+    ) -> Vec<Voice> {
+        let names = if is_named { self.label_share() } else { 0.0 };
         let weight = match self.kind {
-            ScorerKind::Mn | ScorerKind::Nearest | ScorerKind::Soft => 1.0,
+            ScorerKind::Mn | ScorerKind::Nearest | ScorerKind::Soft | ScorerKind::Mixed => 1.0,
             ScorerKind::Nmn => 1.0 / words.len() as f32,
             ScorerKind::Prototype => (1.0 - names) / words.len() as f32,
         };
@@ -282,7 +316,10 @@ impl EmissionScorer {
 
     /// The share of label names: 0 for scorers without prototypes.
     fn label_share(self) -> f32 {
-        if self.kind == ScorerKind::Prototype { self.label_names } else { 0.0 }
+        match self.kind {
+            ScorerKind::Prototype | ScorerKind::Mixed => self.label_names,
+            _ => 0.0,
+        }
     }
 
     fn label_vectors(self, support: SupportVectors<'_>) -> Option<&Matrix> {
@@ -291,12 +328,13 @@ impl EmissionScorer {
 
     /// Emissions before any reference has spoken.
     fn blank(self, n_words: usize, support: SupportVectors) -> Matrix {
-        let spoken = |words: &Vec<WordAt>| !words.is_empty() || self.label_share() > 0.0;
-        let start = |words: &Vec<WordAt>| {
+        let Members { of_tag, named } = support.members;
+        let start = |(words, named): (&Vec<WordAt>, &bool)| {
             let picked = matches!(self.kind, ScorerKind::Nearest | ScorerKind::Soft);
-            if picked || !spoken(words) { f32::NEG_INFINITY } else { 0.0 }
+            let spoken = !words.is_empty() || (*named && self.label_share() > 0.0);
+            if picked || !spoken { f32::NEG_INFINITY } else { 0.0 }
         };
-        let row: Vec<f32> = support.members.of_tag.iter().map(start).collect();
+        let row: Vec<f32> = of_tag.iter().zip(named).map(start).collect();
         Matrix::new(row.repeat(n_words), row.len())
     }
 }

@@ -8,12 +8,58 @@
 //! (see [`super::similarity`]). The nearest and the soft scorer keep one reference per word.
 
 use super::Source;
+use super::mixed::MixedReferences;
 use super::similarity::{Side, Similarity};
 use crate::matrix::{Matrix, add_scaled, dot};
 
-/// The references of all tags.
+/// What a support set says, ready for any query in separate context.
 #[derive(Debug, Clone)]
-pub struct References {
+pub struct References(Kind);
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Sums(Sums),
+    Mixed(MixedReferences),
+}
+
+impl References {
+    pub(super) fn of_sums(sums: Sums) -> Self {
+        Self(Kind::Sums(sums))
+    }
+
+    pub(super) fn of_mixed(mixed: MixedReferences) -> Self {
+        Self(Kind::Mixed(mixed))
+    }
+
+    /// Those of the mixed scorer.
+    pub(super) fn as_mixed(&self) -> Option<&MixedReferences> {
+        match &self.0 {
+            Kind::Mixed(mixed) => Some(mixed),
+            Kind::Sums(_) => None,
+        }
+    }
+
+    /// Those of all other scorers.
+    pub(super) fn sums(&self) -> &Sums {
+        match &self.0 {
+            Kind::Sums(sums) => sums,
+            Kind::Mixed(_) => panic!("the mixed scorer has a way of its own"),
+        }
+    }
+
+    /// The emissions `[n, L]` of a query `[n, d]`.
+    #[must_use]
+    pub fn emissions(&self, query: &Matrix) -> Matrix {
+        match &self.0 {
+            Kind::Sums(sums) => sums.emissions(query),
+            Kind::Mixed(mixed) => mixed.emissions(query),
+        }
+    }
+}
+
+/// The references of all tags whose scores are put together by a sum, a maximum or a log-sum.
+#[derive(Debug, Clone)]
+pub(super) struct Sums {
     similarity: Similarity,
     n_tags: usize,
     list: Vec<Reference>,
@@ -54,7 +100,7 @@ impl Reference {
     }
 }
 
-impl References {
+impl Sums {
     /// `list` must be in the order of the tags.
     pub(super) fn new(
         similarity: Similarity,
@@ -77,9 +123,7 @@ impl References {
         &self.list[start..start + n]
     }
 
-    /// The emissions `[n, L]` of a query `[n, d]` in separate context.
-    #[must_use]
-    pub fn emissions(&self, query: &Matrix) -> Matrix {
+    fn emissions(&self, query: &Matrix) -> Matrix {
         let mut row = vec![f32::NEG_INFINITY; self.n_tags];
         if self.fold == Fold::Sum {
             self.list.iter().for_each(|reference| row[reference.tag] = 0.0);

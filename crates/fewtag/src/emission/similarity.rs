@@ -123,11 +123,11 @@ fn direction_backward(v: &[f32], gradient: &[f32]) -> Vec<f32> {
 }
 
 /// `1/x`, and 0 for 0.
-fn inverse(x: f32) -> f32 {
+pub(super) fn inverse(x: f32) -> f32 {
     if x > 0.0 { x.recip() } else { 0.0 }
 }
 
-fn norm(v: &[f32]) -> f32 {
+pub(super) fn norm(v: &[f32]) -> f32 {
     dot(v, v).sqrt()
 }
 

@@ -6,8 +6,16 @@ use super::*;
 use crate::domain::{Sentence, Token};
 use crate::random::Random;
 
-const KINDS: [ScorerKind; 5] =
-    [ScorerKind::Mn, ScorerKind::Nmn, ScorerKind::Prototype, ScorerKind::Nearest, ScorerKind::Soft];
+const KINDS: [ScorerKind; 6] = [
+    ScorerKind::Mn,
+    ScorerKind::Nmn,
+    ScorerKind::Prototype,
+    ScorerKind::Nearest,
+    ScorerKind::Soft,
+    ScorerKind::Mixed,
+];
+/// Away from where training starts: no factor is 1 or 0.
+const MIX: Mix = Mix { attention: -0.7, sharpness: 0.9, nearness: 0.4, gate: -0.3, name: 0.5 };
 const SIMILARITIES: [Similarity; 4] =
     [Similarity::Dot, Similarity::Cosine, Similarity::SquaredDistance, Similarity::Projection];
 /// Not a multiple of the eight lanes of `dot`.
@@ -89,6 +97,7 @@ impl Case {
             ScorerKind::Soft => {
                 (words.iter().map(|at| alike(at).exp()).sum::<f64>() / words.len() as f64).ln()
             }
+            ScorerKind::Mixed => self.mixed_formula(j, t),
             ScorerKind::Prototype => {
                 let rows: Vec<_> =
                     words.iter().map(|at| self.words[at.sentence].row(at.word)).collect();
@@ -100,6 +109,35 @@ impl Case {
                 naive(self.scorer.similarity, &mean(&queries), &centre)
             }
         }
+    }
+}
+
+impl Case {
+    /// The formula of `mixed.rs`.
+    fn mixed_formula(&self, j: usize, t: usize) -> f64 {
+        let queries: Vec<_> = self.queries.iter().map(|q| q.row(j)).collect();
+        let q = mean(&queries);
+        let words = self.members.of_tag[t].iter();
+        let mut vectors: Vec<(Vec<f64>, f64)> =
+            words.map(|at| (wide(self.words[at.sentence].row(at.word)), 1.0)).collect();
+        let [alpha, beta, nu, kappa] =
+            [MIX.attention, MIX.sharpness, MIX.nearness, MIX.name].map(|log| f64::from(log).exp());
+        if self.scorer.label_names > 0.0 {
+            vectors.push((wide(self.label_names.row(t)), kappa));
+        }
+        let attention =
+            |(v, w): &(Vec<f64>, f64)| w * (alpha * naive(Similarity::Dot, &q, v)).exp();
+        let nearness =
+            |(v, w): &(Vec<f64>, f64)| w * (beta * naive(Similarity::Cosine, &q, v)).exp();
+        let total: f64 = vectors.iter().map(attention).sum();
+        let centre: Vec<f64> = (0..WIDTH)
+            .map(|d| vectors.iter().map(|one| attention(one) * one.0[d]).sum::<f64>() / total)
+            .collect();
+        let total: f64 = vectors.iter().map(nearness).sum();
+        let near = vectors.iter().map(|one| nearness(one) * naive(Similarity::Cosine, &q, &one.0));
+        let gate = 1.0 / (1.0 + f64::from(-MIX.gate).exp());
+        (1.0 - gate) * naive(self.scorer.similarity, &q, &centre)
+            + gate * nu * near.sum::<f64>() / total
     }
 }
 
@@ -130,7 +168,7 @@ fn all_cases(seed: u64) -> Vec<Case> {
     let kinds =
         KINDS.into_iter().flat_map(|kind| SIMILARITIES.map(|similarity| (kind, similarity)));
     let scorers = kinds.flat_map(|(kind, similarity)| {
-        [0.0, 0.5].map(|label_names| EmissionScorer { kind, similarity, label_names })
+        [0.0, 0.5].map(|label_names| EmissionScorer { kind, similarity, label_names, mix: MIX })
     });
     let contexts = |scorer| [1, 3].map(|n_queries| Case::new(scorer, &support, n_queries, seed));
     scorers.flat_map(contexts).collect()
@@ -208,13 +246,13 @@ proptest! {
 }
 
 fn scorer(kind: ScorerKind) -> EmissionScorer {
-    EmissionScorer { kind, similarity: Similarity::Dot, label_names: 0.0 }
+    EmissionScorer { kind, similarity: Similarity::Dot, label_names: 0.0, mix: MIX }
 }
 
 #[test]
 fn references_answer_like_the_scorer_in_separate_context() {
     for case in all_cases(3).into_iter().filter(|case| case.queries.len() == 1) {
-        let references = case.scorer.references(case.support());
+        let references = case.scorer.references(case.support(), WIDTH);
         assert_eq!(references.emissions(&case.queries[0]), case.emissions(), "{:?}", case.scorer);
     }
 }

@@ -16,6 +16,7 @@ mod embeddings;
 mod group;
 mod layer;
 pub mod parameters;
+mod shape;
 mod spare;
 pub mod storage;
 pub mod weights;
@@ -30,6 +31,8 @@ pub use config::BertConfig;
 pub use fewtag_kernels::activation::Activation;
 pub use fewtag_kernels::dropout::Dropout;
 pub use parameters::{Gradients, Parameters, Tensor};
+pub use shape::Shape;
+pub(crate) use shape::with_shapes;
 pub use storage::Storage;
 pub use word_pieces::{Pieces, WordPieces};
 

@@ -193,6 +193,18 @@ impl Parameters {
         Self { config: config.clone(), values: vec![0.0; n_values] }
     }
 
+    /// The lowest `n_layers` layers, or all if there are no more.
+    #[must_use]
+    pub fn lowest(mut self, n_layers: usize) -> Self {
+        if n_layers < self.config.num_hidden_layers {
+            self.config.num_hidden_layers = n_layers;
+            let mut n_values = 0;
+            Weights::carve(&self.config, |n| n_values += n);
+            self.values.truncate(n_values); // The order is bottom up.
+        }
+        self
+    }
+
     /// The shape these parameters have.
     #[must_use]
     pub fn config(&self) -> &BertConfig {

@@ -21,6 +21,8 @@ use tokenizers::normalizers::BertNormalizer;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::{Model, Tokenizer};
 
+use super::batch::Piece;
+use super::shape::Shape;
 use crate::error::{Error, Result};
 
 /// The pieces of one sentence, without `[CLS]` and `[SEP]`.
@@ -28,8 +30,18 @@ use crate::error::{Error, Result};
 pub struct Pieces {
     /// Vocabulary indices, `[n_pieces]`.
     pub ids: Vec<u32>,
+    /// How the word of each piece is written: a [`Shape`], or all 0 for an encoder that does not see it. `[n_pieces]`
+    pub shapes: Vec<u8>,
     /// Where in `ids` each word begins, `[n_words]`, strictly ascending from 0.
     pub first: Vec<usize>,
+}
+
+impl Pieces {
+    /// The pieces as parts of the first (0) or second (1) segment of a sequence.
+    pub(crate) fn of_segment(&self, segment: u8) -> impl Iterator<Item = Piece> {
+        let piece = move |(id, shape): (&u32, &u8)| Piece { id: *id, segment: segment + 2 * shape };
+        self.ids.iter().zip(&self.shapes).map(piece)
+    }
 }
 
 /// An encoder's tokenizer.
@@ -40,6 +52,8 @@ pub struct WordPieces {
     cls: u32,
     sep: u32,
     unk: u32,
+    /// Whether the shapes of words are told.
+    has_shapes: bool,
 }
 
 impl WordPieces {
@@ -110,7 +124,13 @@ impl WordPieces {
             tokenizer.token_to_id(piece).ok_or_else(missing)
         };
         let (cls, sep, unk) = (id_of("[CLS]")?, id_of("[SEP]")?, id_of("[UNK]")?);
-        Ok(Self { tokenizer, path, cls, sep, unk })
+        Ok(Self { tokenizer, path, cls, sep, unk, has_shapes: false })
+    }
+
+    /// The same tokenizer, which tells or hides how words are written.
+    #[must_use]
+    pub(crate) fn with_shapes(self, has_shapes: bool) -> Self {
+        Self { has_shapes, ..self }
     }
 
     /// The pieces of a sentence's words.
@@ -119,7 +139,7 @@ impl WordPieces {
     ///
     /// [`Error::BadTokenizer`] if a rule of the tokenizer's own file fails on a word.
     pub fn split<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Result<Pieces> {
-        let mut pieces = Pieces { ids: Vec::new(), first: Vec::new() };
+        let mut pieces = Pieces { ids: Vec::new(), shapes: Vec::new(), first: Vec::new() };
         for word in words {
             pieces.first.push(pieces.ids.len());
             match self.tokenizer.encode_fast(word, false) {
@@ -127,6 +147,8 @@ impl WordPieces {
                 Ok(encoding) => pieces.ids.extend(encoding.get_ids()),
                 Err(source) => return Err(Error::BadTokenizer { path: self.path.clone(), source }),
             }
+            let shape = if self.has_shapes { Shape::of(word) as u8 } else { 0 };
+            pieces.shapes.resize(pieces.ids.len(), shape);
         }
         Ok(pieces)
     }
@@ -197,6 +219,23 @@ mod tests {
         dir
     }
 
+    fn plain(ids: &[u32], first: &[usize]) -> Pieces {
+        Pieces { ids: ids.to_vec(), shapes: vec![0; ids.len()], first: first.to_vec() }
+    }
+
+    #[test]
+    fn a_piece_has_the_shape_of_its_word_if_shapes_are_told() {
+        let words = ["Tokyo", "tokyo", "7"];
+        assert_eq!(uncased().split(words).unwrap().shapes.iter().max(), Some(&0));
+        let pieces = uncased().with_shapes(true).split(words).unwrap();
+        let ends = pieces.first[1..].iter().copied().chain([pieces.ids.len()]);
+        for ((start, end), shape) in pieces.first.iter().zip(ends).zip([1, 0, 3]) {
+            assert!(pieces.shapes[*start..end].iter().all(|found| *found == shape));
+        }
+        let types: Vec<u8> = pieces.of_segment(1).map(|piece| piece.segment).collect();
+        assert_eq!((types.first(), types.last()), (Some(&3), Some(&7)));
+    }
+
     fn uncased() -> WordPieces {
         WordPieces::load(dir_with(&[("vocab.txt", VOCABULARY)]).path()).unwrap()
     }
@@ -212,19 +251,19 @@ mod tests {
     #[test]
     fn a_word_is_remembered_by_its_first_piece() {
         let pieces = uncased().split(["Restaurants", "cafe", "rest"]).unwrap();
-        assert_eq!(pieces, Pieces { ids: vec![4, 5, 6, 7, 4], first: vec![0, 3, 4] });
+        assert_eq!(pieces, plain(&[4, 5, 6, 7, 4], &[0, 3, 4]));
     }
 
     #[test]
     fn a_word_passes_the_full_bert_pipeline() {
         let pieces = uncased().split(["CAFÉ", "rest]", "東京", "e\u{301}"]).unwrap();
-        assert_eq!(pieces, Pieces { ids: vec![7, 4, 9, 11, 12, 15], first: vec![0, 1, 3, 5] });
+        assert_eq!(pieces, plain(&[7, 4, 9, 11, 12, 15], &[0, 1, 3, 5]));
     }
 
     #[test]
     fn a_word_without_pieces_is_unknown() {
         let pieces = uncased().split(["\u{200b}", "cafe", "\u{7}", " ", "xyz"]).unwrap();
-        assert_eq!(pieces, Pieces { ids: vec![1, 7, 1, 1, 1], first: vec![0, 1, 2, 3, 4] });
+        assert_eq!(pieces, plain(&[1, 7, 1, 1, 1], &[0, 1, 2, 3, 4]));
     }
 
     #[test]

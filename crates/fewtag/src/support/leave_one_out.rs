@@ -47,7 +47,7 @@ pub(super) fn judge(tagger: &Tagger, support: &SupportSet, words: &[Matrix]) -> 
         Context::Paired => (sentences.len() * sentences.len()).div_ceil(MAX_PAIRS).max(1),
     };
     let full = tagger.settings().tag_set(support);
-    let names = tagger.name_vectors(&full)?;
+    let names = tagger.name_vectors(support, &full)?;
     let names = names.as_ref().map(|vectors| (&full, vectors));
     let mut judgement = Judgement::default();
     for fold in 0..n_folds {
@@ -56,7 +56,7 @@ pub(super) fn judge(tagger: &Tagger, support: &SupportSet, words: &[Matrix]) -> 
             sentences.iter().enumerate().filter(outside).collect();
         let left_out: Vec<usize> =
             (fold..sentences.len()).step_by(n_folds).filter(|i| i.is_multiple_of(step)).collect();
-        let rest = SupportSet::new(others.iter().map(|(_, s)| (*s).clone()).collect());
+        let rest = support.with_sentences(others.iter().map(|(_, s)| (*s).clone()).collect());
         let rest = match rest {
             Err(Error::EmptySupport) => continue, // No label is left: nothing can be judged.
             other => other?,
@@ -69,7 +69,7 @@ pub(super) fn judge(tagger: &Tagger, support: &SupportSet, words: &[Matrix]) -> 
             Context::Paired => paired(tagger, &rest, left_out.iter().map(|&i| &sentences[i]))?,
             Context::Separate => {
                 let of_query = left_out.iter().map(|&i| &words[i]);
-                separate(tagger, &tags, Read { others, words, names }, of_query)
+                separate(tagger, &tags, Read { others, rest: &rest, words, names }, of_query)
             }
         };
         for (i, answer) in left_out.into_iter().zip(answers) {
@@ -92,6 +92,8 @@ fn paired<'a>(
 struct Read<'a> {
     /// The sentences to learn from, by their numbers.
     others: Vec<(usize, &'a Sentence)>,
+    /// The same as a support set.
+    rest: &'a SupportSet,
     /// The vectors of all sentences.
     words: &'a [Matrix],
     /// The vectors of the label names, with the tags that they stand for.
@@ -110,10 +112,11 @@ fn separate<'a>(
         let row = |tag| vectors.row(full.index_of(tag).expect("a part of the tags")).iter();
         Matrix::new(tags.tags().iter().flat_map(row).copied().collect(), vectors.n_cols())
     });
-    let members = Members::of(read.others, tags);
+    let members = Members::of(read.others, read.rest, tags);
     let vectors =
         SupportVectors { words: read.words, members: &members, label_names: names.as_ref() };
-    let references = settings.emission_scorer().references(vectors);
+    let width = tagger.engine().width();
+    let references = settings.emission_scorer(tagger.head()).references(vectors, width);
     let answer = |query: &Matrix| {
         let path = tagger.head().decode(settings, tags, &references.emissions(query));
         path.into_iter().map(|j| tags.tags()[j].clone()).collect()

@@ -10,6 +10,8 @@
 //! state of a generator. A query with a tag that its support lacks cannot be learnt from: it is left out and
 //! counted.
 
+use std::collections::BTreeSet;
+
 use super::config::{Batching, Data};
 use super::source::Read;
 
@@ -82,10 +84,16 @@ impl Batches {
             Source::Episodes(epochs) => epochs.at(update, &self.random.named("epochs")),
             Source::Domains(mixture) => mixture.draw(&self.settings, self.size, &mut random)?,
         };
-        if random.unit() < self.settings.lower_case {
-            batch.episodes = batch.episodes.into_iter().map(lower_cased).collect();
+        let Data { lower_case, upper_case, drop_names, .. } = self.settings;
+        let drawn = random.unit();
+        if drawn < lower_case {
+            batch.episodes = recased(batch.episodes, str::to_lowercase);
+        } else if drawn < lower_case + upper_case {
+            batch.episodes = recased(batch.episodes, str::to_uppercase);
         }
-        batch.names = random.unit() >= self.settings.drop_names;
+        let dropped = random.unit() < drop_names;
+        batch.names =
+            !dropped || batch.episodes.iter().any(|episode| needs_names(&episode.support));
         Ok(batch)
     }
 }
@@ -174,6 +182,8 @@ impl Epochs {
 #[derive(Debug)]
 struct Mixture {
     samplers: Vec<Sampler>,
+    /// All slots of all domains.
+    slots: Vec<Slot>,
     /// The summed probabilities of the domains up to each one; the last is 1 but for rounding.
     cumulative: Vec<f64>,
 }
@@ -184,6 +194,12 @@ impl Mixture {
             .into_iter()
             .map(|domain| Sampler::new(domain, sampler::MIN_SENTENCES))
             .collect::<Result<Vec<_>>>()?;
+        let slots: BTreeSet<Slot> = samplers
+            .iter()
+            .flat_map(|sampler| {
+                sampler.domain().tag_set().slots().into_iter().cloned().collect::<Vec<_>>()
+            })
+            .collect();
         let weight = |sampler: &Sampler| (sampler.domain().sentences.len() as f64).powf(smoothing);
         let total: f64 = samplers.iter().map(weight).sum();
         let mut sum = 0.0;
@@ -194,12 +210,12 @@ impl Mixture {
                 sum
             })
             .collect();
-        Ok(Self { samplers, cumulative })
+        Ok(Self { samplers, slots: slots.into_iter().collect(), cumulative })
     }
 
     fn draw(&self, settings: &Data, size: usize, random: &mut Random) -> Result<Batch> {
         let (n_episodes, n_queries) = match settings.batches {
-            Batching::Episode => (1, size),
+            Batching::Episode => (settings.episodes, size.div_ceil(settings.episodes)),
             Batching::Mixed => (size, 1),
         };
         let mut batch = Batch { episodes: Vec::new(), names: true, n_skipped: 0 };
@@ -217,7 +233,10 @@ impl Mixture {
         let sampler = &self.samplers[sampler];
         let mut shots = settings.shots[random.below(settings.shots.len())];
         loop {
-            let drawn = sampler::Settings { shots, queries, ..sampler::Settings::default() };
+            // Of twice the queries those with a slot are preferred.
+            let n_drawn = if settings.vary_slots { 2 * queries } else { queries };
+            let drawn =
+                sampler::Settings { shots, queries: n_drawn, ..sampler::Settings::default() };
             let episode = match sampler.episode(&drawn, random) {
                 // A small domain may have enough sentences for fewer shots.
                 Err(Error::TooFewSentences { .. }) if shots > 1 => {
@@ -226,10 +245,7 @@ impl Mixture {
                 }
                 other => other?,
             };
-            let episode = match settings.max_slots {
-                0 => episode,
-                max => with_slots(episode, max, random)?,
-            };
+            let episode = self.reshaped(episode, settings, queries, random)?;
             let fits = settings.max_support == 0
                 || episode.support.sentences().len() <= settings.max_support;
             if fits || shots == 1 {
@@ -240,24 +256,102 @@ impl Mixture {
     }
 }
 
+impl Mixture {
+    /// The episode as the settings want it: some of the slots, sentences without any, labels without examples,
+    /// odd names.
+    fn reshaped(
+        &self,
+        mut episode: Episode,
+        settings: &Data,
+        n_queries: usize,
+        random: &mut Random,
+    ) -> Result<Episode> {
+        let n_slots = episode.support.tag_set().slots().len();
+        let max = if settings.max_slots == 0 { n_slots } else { settings.max_slots.min(n_slots) };
+        if settings.vary_slots {
+            let kept = 1 + random.below(max);
+            episode = with_slots(episode, kept, settings.plain_support, random)?;
+            prefer_slots(&mut episode.queries, n_queries);
+        } else if settings.max_slots > 0 {
+            episode = with_slots(episode, max, settings.plain_support, random)?;
+        }
+        if settings.zero_shot > 0.0 && random.unit() < settings.zero_shot {
+            episode.support = forget_examples(&episode.support, random)?;
+        }
+        if settings.odd_names > 0.0 {
+            episode.support = self.with_odd_names(episode.support, settings.odd_names, random);
+        }
+        Ok(episode)
+    }
+
+    /// Takes the name of some labels that have examples, or gives them another's: the examples then have the last word.
+    fn with_odd_names(&self, support: SupportSet, share: f64, random: &mut Random) -> SupportSet {
+        let slots: Vec<Slot> = support.shown_slots().into_iter().collect();
+        slots.into_iter().fold(support, |support, slot| {
+            let odd = random.unit() < share;
+            let other = &self.slots[random.below(self.slots.len())];
+            let name = (random.unit() < 0.5).then(|| other.as_str().to_owned());
+            if odd { support.named(slot, name) } else { support }
+        })
+    }
+}
+
+/// Puts queries with a slot first, up to three quarters of `n`, and cuts the rest off.
+fn prefer_slots(queries: &mut Vec<Sentence>, n: usize) {
+    let (with, without): (Vec<Sentence>, Vec<Sentence>) = std::mem::take(queries)
+        .into_iter()
+        .partition(|sentence| sentence.tags().any(|tag| *tag != Tag::O));
+    let n_with = with.len().min(n - n / 4);
+    let n_without = without.len().min(n - n_with);
+    queries.extend(with.iter().take(n_with).chain(without.iter().take(n_without)).cloned());
+    queries.extend(with.into_iter().skip(n_with).take(n - n_with - n_without));
+}
+
+/// Takes the examples of some labels away, half the time of all: their sentences go, their names stay.
+fn forget_examples(support: &SupportSet, random: &mut Random) -> Result<SupportSet> {
+    let share = if random.unit() < 0.5 { 1.0 } else { 0.3 };
+    let mut forgotten = support.shown_slots();
+    forgotten.retain(|_| random.unit() < share);
+    let keeps = |sentence: &&Sentence| {
+        sentence.tags().all(|tag| tag.slot().is_none_or(|slot| !forgotten.contains(slot)))
+    };
+    let kept: Vec<Sentence> = support.sentences().iter().filter(keeps).cloned().collect();
+    // A label whose every sentence shows a forgotten one is forgotten too.
+    let shown: BTreeSet<&Slot> =
+        kept.iter().flat_map(Sentence::tags).filter_map(Tag::slot).collect();
+    let forgotten: Vec<Slot> =
+        support.shown_slots().into_iter().filter(|slot| !shown.contains(slot)).collect();
+    SupportSet::with_labels(kept, forgotten)
+}
+
+/// Whether some label, or `O`, has no example.
+fn needs_names(support: &SupportSet) -> bool {
+    let shown = support.shown_slots();
+    let has_o = support.sentences().iter().any(|s| s.tags().any(|tag| *tag == Tag::O));
+    !has_o || support.tag_set().slots().into_iter().any(|slot| !shown.contains(slot))
+}
+
 /// Keeps at most `max` slots, chosen at random; the words of the others become `O`, and support sentences
-/// that then teach nothing go.
-fn with_slots(episode: Episode, max: usize, random: &mut Random) -> Result<Episode> {
+/// that then teach nothing go, except with the probability `plain`.
+fn with_slots(episode: Episode, max: usize, plain: f64, random: &mut Random) -> Result<Episode> {
     let mut slots: Vec<Slot> = episode.support.tag_set().slots().into_iter().cloned().collect();
     if slots.len() <= max {
         return Ok(episode);
     }
     random.shuffle(&mut slots);
     slots.truncate(max);
-    let plain = |token: &Token| {
+    let relabel = |token: &Token| {
         let kept = token.tag.slot().is_some_and(|slot| slots.contains(slot));
         Token { word: token.word.clone(), tag: if kept { token.tag.clone() } else { Tag::O } }
     };
     let relabelled =
-        |sentence: &Sentence| Sentence::new(sentence.tokens().iter().map(plain).collect());
+        |sentence: &Sentence| Sentence::new(sentence.tokens().iter().map(relabel).collect());
     let mut support =
         episode.support.sentences().iter().map(relabelled).collect::<Result<Vec<_>>>()?;
-    support.retain(|sentence| sentence.tags().any(|tag| *tag != Tag::O));
+    support.retain(|sentence| {
+        let teaches = sentence.tags().any(|tag| *tag != Tag::O);
+        teaches || (plain > 0.0 && random.unit() < plain)
+    });
     Ok(Episode {
         domain: episode.domain,
         support: SupportSet::new(support)?,
@@ -265,18 +359,19 @@ fn with_slots(episode: Episode, max: usize, random: &mut Random) -> Result<Episo
     })
 }
 
-fn lower_cased(episode: Episode) -> Episode {
-    let lower = |token: &Token| Token { word: token.word.to_lowercase(), tag: token.tag.clone() };
+fn recased(episodes: Vec<Episode>, recase: impl Fn(&str) -> String) -> Vec<Episode> {
+    let word = |token: &Token| Token { word: recase(&token.word), tag: token.tag.clone() };
     let sentence = |sentence: &Sentence| {
-        Sentence::new(sentence.tokens().iter().map(lower).collect())
-            .expect("no word becomes empty in lower case")
+        Sentence::new(sentence.tokens().iter().map(word).collect())
+            .expect("no word becomes empty in another case")
     };
-    let support = episode.support.sentences().iter().map(sentence).collect();
-    Episode {
-        domain: episode.domain,
-        support: SupportSet::new(support).expect("the tags stay"),
-        queries: episode.queries.iter().map(sentence).collect(),
-    }
+    let sentences = |all: &[Sentence]| all.iter().map(sentence).collect();
+    let episode = |Episode { domain, support, queries }| Episode {
+        domain,
+        support: support.with_sentences(sentences(support.sentences())).expect("the tags stay"),
+        queries: sentences(&queries),
+    };
+    episodes.into_iter().map(episode).collect()
 }
 
 /// Whether every tag of the query, `O` included, has a word in the support.
@@ -289,8 +384,6 @@ fn explained(support: &SupportSet, query: &Sentence) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     fn sentence(text: &str) -> Sentence {

@@ -20,6 +20,8 @@ pub struct Config {
     pub seed: u64,
     /// The directory of the encoder that training starts from.
     pub encoder: PathBuf,
+    /// So many of the encoder's lowest layers are kept. 0: all.
+    pub layers: usize,
     /// How much memory weights, moments and activations may take together, in MiB. It changes the speed of
     /// a run, never its result.
     pub memory_mib: usize,
@@ -38,6 +40,7 @@ impl Default for Config {
         Self {
             seed: 0,
             encoder: PathBuf::new(),
+            layers: 0,
             memory_mib: 2048,
             data: Data::default(),
             model: ModelSettings::default(),
@@ -62,6 +65,8 @@ pub struct Data {
     pub leave_out: Vec<String>,
     /// How the queries of a batch are gathered.
     pub batches: Batching,
+    /// Drawn episodes: so many an update; they share its queries.
+    pub episodes: usize,
     /// Drawn episodes: how many sentences each tag gets; every episode picks one of these at random.
     pub shots: Vec<usize>,
     /// Drawn episodes: a domain of `n` sentences is chosen with a probability proportional to `n` to this
@@ -69,12 +74,22 @@ pub struct Data {
     pub smoothing: f64,
     /// Drawn episodes: at most so many slots, chosen at random; the words of others become `O`. 0: all.
     pub max_slots: usize,
+    /// Drawn episodes: the number of slots is drawn as well, from 1 on, and most queries have one of them.
+    pub vary_slots: bool,
+    /// Drawn episodes: the probability that a support sentence without any of the slots stays, as an example of none.
+    pub plain_support: f64,
+    /// Drawn episodes: the probability that some labels, half the time all, have no example and speak by name.
+    pub zero_shot: f64,
+    /// Drawn episodes: the probability that a label's name is another one's or says nothing.
+    pub odd_names: f64,
     /// Drawn episodes: a support set of more sentences is drawn again with fewer shots. 0: any.
     pub max_support: usize,
     /// Drawn episodes: longer sentences are not used; a few very long ones would not fit the encoder.
     pub max_words: usize,
     /// The probability that all words of a batch are lower-cased.
     pub lower_case: f64,
+    /// The probability that all words of a batch are upper-cased.
+    pub upper_case: f64,
     /// The probability that a batch does without label names (if the model uses them).
     pub drop_names: f64,
 }
@@ -87,12 +102,18 @@ impl Default for Data {
             test: Vec::new(),
             leave_out: Vec::new(),
             batches: Batching::Episode,
+            episodes: 1,
             shots: vec![1],
             smoothing: 0.5,
             max_slots: 0,
+            vary_slots: false,
+            plain_support: 0.0,
+            zero_shot: 0.0,
+            odd_names: 0.0,
             max_support: 0,
             max_words: 100,
             lower_case: 0.0,
+            upper_case: 0.0,
             drop_names: 0.0,
         }
     }
@@ -125,6 +146,9 @@ pub struct Optimizer {
     pub warmup: f32,
     /// The global gradient norm is cut to this.
     pub clip: f32,
+    /// Whether the norms of the encoder's and the head's gradients are cut apart: those of λ can be much larger, and
+    /// would shrink every step of the encoder.
+    pub clip_apart: bool,
     /// The number of queries per update.
     pub batch: usize,
     /// The number of updates; unset: given by `epochs`.
@@ -148,6 +172,7 @@ impl Default for Optimizer {
             weight_decay: 0.01,
             warmup: 0.1,
             clip: 1.0,
+            clip_apart: false,
             batch: 4,
             updates: None,
             epochs: 1.0,
@@ -240,7 +265,16 @@ impl Config {
             ("data.shots", !data.shots.is_empty() && !data.shots.contains(&0), "counts from 1"),
             ("data.smoothing", data.smoothing.is_finite(), "a number"),
             ("data.max_words", data.max_words > 0, "a count from 1"),
+            ("data.episodes", data.episodes > 0, "a count from 1"),
+            ("data.plain_support", share(data.plain_support), "a probability"),
+            ("data.zero_shot", share(data.zero_shot), "a probability"),
+            ("data.odd_names", share(data.odd_names), "a probability"),
             ("data.lower_case", share(data.lower_case), "a probability"),
+            (
+                "data.upper_case",
+                share(data.upper_case) && share(data.lower_case + data.upper_case),
+                "a probability, with `data.lower_case` at most 1",
+            ),
             ("data.drop_names", share(data.drop_names), "a probability"),
             ("optimizer.encoder_rate", rate(optimizer.encoder_rate), "a rate from 0"),
             ("optimizer.head_rate", rate(optimizer.head_rate), "a rate from 0"),

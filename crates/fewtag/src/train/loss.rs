@@ -8,7 +8,10 @@
 //! once for all queries of its episode, and its gradients are summed. Without transitions the same CRF with a
 //! table of zeros is the softmax of every word by itself, summed over the words.
 
+use std::borrow::Cow;
 use std::ops::Range;
+
+use rayon::prelude::*;
 
 use super::batches::Batch;
 use super::optimizer;
@@ -20,7 +23,7 @@ use crate::error::Result;
 use crate::head::Head;
 use crate::matrix::{Matrix, add_scaled};
 use crate::settings::Context;
-use crate::tag::TagSet;
+use crate::tag::{TagClass, TagSet};
 use crate::tagger::Tagger;
 
 /// The gradient of a batch's loss.
@@ -36,10 +39,10 @@ impl ModelGradients {
         Self { encoder, head: Head::ZERO }
     }
 
-    /// The global norm.
-    pub(super) fn norm(&self) -> f64 {
+    /// The norms of the encoder's and of the head's part.
+    pub(super) fn norms(&self) -> [f64; 2] {
         let head = optimizer::squared_norm(self.head.as_slice());
-        (optimizer::squared_gradient_norm(&self.encoder) + head).sqrt()
+        [optimizer::squared_gradient_norm(&self.encoder).sqrt(), head.sqrt()]
     }
 
     pub(super) fn clear(&mut self) {
@@ -84,17 +87,21 @@ pub(super) fn backward(
     let mut d_vectors: Vec<Matrix> =
         vectors.iter().map(|v| Matrix::zeros(v.n_rows(), v.n_cols())).collect();
     let n_queries: usize = batch.episodes.iter().map(|episode| episode.queries.len()).sum();
-    let mut head =
-        HeadPass { tagger, share: 1.0 / n_queries as f32, loss: 0.0, gradient: Head::ZERO };
-    for plan in &plans {
-        for q in 0..plan.queries.len() {
-            plan.add_query(q, &vectors, &mut d_vectors, &mut head);
-        }
+    let share = 1.0 / n_queries as f32;
+    let queries: Vec<(&Plan, usize)> =
+        plans.iter().flat_map(|plan| (0..plan.queries.len()).map(move |q| (plan, q))).collect();
+    let judged: Vec<QueryLoss> =
+        queries.par_iter().map(|(plan, q)| plan.judge(*q, &vectors, tagger, share)).collect();
+    let mut loss = 0.0;
+    // In order, so that sums do not depend on who was ready first.
+    for ((plan, q), judged) in queries.iter().zip(&judged) {
+        loss += judged.loss;
+        add_scaled(gradients.head.as_mut_slice(), 1.0, judged.head.as_slice());
+        plan.add(*q, &judged.vectors, &mut d_vectors);
     }
-    add_scaled(gradients.head.as_mut_slice(), 1.0, head.gradient.as_slice());
     tape.backward(engine, &d_vectors, &mut gradients.encoder)?;
     let n_pieces = sequences.iter().map(Sequence::n_pieces).sum();
-    Ok(BatchLoss { loss: head.loss, n_pieces })
+    Ok(BatchLoss { loss, n_pieces })
 }
 
 /// Where the vectors of an episode lie among those of its batch.
@@ -108,6 +115,7 @@ struct Plan<'a> {
     of_query: Vec<Range<usize>>,
     /// One per tag, or none.
     names: Range<usize>,
+    is_paired: bool,
 }
 
 impl<'a> Plan<'a> {
@@ -142,7 +150,7 @@ impl<'a> Plan<'a> {
         };
         let tags = tagger.settings().tag_set(&episode.support);
         let names = if names && tagger.uses_label_names() {
-            add(tagger.name_sequences(&tags)?)
+            add(tagger.name_sequences(&episode.support, &tags)?)
         } else {
             0..0
         };
@@ -151,38 +159,38 @@ impl<'a> Plan<'a> {
             tagger.check_length(sequence, what)?;
         }
         let members = Members::new(&episode.support, &tags);
-        Ok(Self { queries: &episode.queries, tags, members, support, of_query, names })
+        let is_paired = tagger.settings().context == Context::Paired;
+        Ok(Self { queries: &episode.queries, tags, members, support, of_query, names, is_paired })
     }
 
-    /// Adds the loss of query `q` to `head` and the gradients of its vectors to `d_vectors`.
-    fn add_query(
-        &self,
-        q: usize,
-        vectors: &[Matrix],
-        d_vectors: &mut [Matrix],
-        head: &mut HeadPass,
-    ) {
+    /// The loss of query `q` and its gradients, each times `share`.
+    fn judge(&self, q: usize, vectors: &[Matrix], tagger: &Tagger, share: f32) -> QueryLoss {
         let query = &self.queries[q];
         let names = (!self.names.is_empty()).then(|| stacked(&vectors[self.names.clone()]));
         let own = &vectors[self.of_query[q].clone()];
-        let paired = self.support.is_empty();
-        let (queries, words): (Vec<Matrix>, Vec<Matrix>) = if paired {
-            own.iter().map(|both| both.clone().split_at_row(query.n_words())).unzip()
+        let (queries, words): (Vec<Matrix>, Cow<[Matrix]>) = if self.is_paired {
+            let halves = own.iter().map(|both| both.clone().split_at_row(query.n_words()));
+            let (queries, words): (Vec<Matrix>, Vec<Matrix>) = halves.unzip();
+            (queries, words.into())
         } else {
-            (own.to_vec(), vectors[self.support.clone()].to_vec())
+            (own.to_vec(), (&vectors[self.support.clone()]).into())
         };
         let support =
             SupportVectors { words: &words, members: &self.members, label_names: names.as_ref() };
-        let d = head.backward(&queries, support, &self.tags, query);
+        QueryLoss::new(tagger, share, (&queries, support), (&self.tags, query))
+    }
 
+    /// Adds the gradients of query `q` to those of the vectors of its batch.
+    fn add(&self, q: usize, d: &VectorGradients, d_vectors: &mut [Matrix]) {
+        let n_words = self.queries[q].n_words();
         for (i, d_query) in d.queries.iter().enumerate() {
             let into = &mut d_vectors[self.of_query[q].start + i];
             add_scaled(into.values_mut(), 1.0, d_query.values());
         }
         for (i, d_words) in d.words.iter().enumerate() {
             // In paired context the rows of the support stand behind those of the query.
-            let (at, skipped) = if paired {
-                (self.of_query[q].start + i, query.n_words() * d_words.n_cols())
+            let (at, skipped) = if self.is_paired {
+                (self.of_query[q].start + i, n_words * d_words.n_cols())
             } else {
                 (self.support.start + i, 0)
             };
@@ -200,25 +208,22 @@ fn stacked(rows: &[Matrix]) -> Matrix {
     Matrix::new(values, rows[0].n_cols())
 }
 
-/// Scorer, λ, transitions and CRF on the queries of a batch, one after the other.
-struct HeadPass<'a> {
-    tagger: &'a Tagger,
-    /// The weight of each query in the mean.
-    share: f32,
+/// What scorer, λ, transitions and CRF say of one query, times its share in the batch.
+struct QueryLoss {
     loss: f64,
-    gradient: Head,
+    head: Head,
+    vectors: VectorGradients,
 }
 
-impl HeadPass<'_> {
-    fn backward(
-        &mut self,
-        queries: &[Matrix],
-        support: SupportVectors,
-        tags: &TagSet,
-        gold: &Sentence,
-    ) -> VectorGradients {
-        let settings = self.tagger.settings();
-        let mut scorer = settings.emission_scorer();
+impl QueryLoss {
+    fn new(
+        tagger: &Tagger,
+        share: f32,
+        (queries, support): (&[Matrix], SupportVectors),
+        (tags, gold): (&TagSet, &Sentence),
+    ) -> Self {
+        let settings = tagger.settings();
+        let mut scorer = settings.emission_scorer(tagger.head());
         if support.label_names.is_none() {
             scorer.label_names = 0.0; // This batch does without them.
         }
@@ -227,17 +232,36 @@ impl HeadPass<'_> {
             .map(|tag| tags.index_of(tag).expect("queries with other tags were left out"))
             .collect();
         let emissions = scorer.emissions(queries, support);
-        // Of weights that have run away; the CRF would refuse it. An impossible tag has an honest -inf.
-        let sane = |emission: &f32| emission * self.tagger.head().scale < f32::INFINITY;
-        if !emissions.values().iter().all(sane) {
-            self.loss = f64::NAN;
-            return scorer.backward(queries, support, &emissions.scaled(0.0));
+        let without = |loss| {
+            let nothing = Matrix::zeros(emissions.n_rows(), emissions.n_cols());
+            let vectors = scorer.backward(queries, support, &nothing);
+            Self { loss, head: Head::ZERO, vectors }
+        };
+        if settings.legal_loss && !is_legal(tags, &gold) {
+            return without(0.0); // No path that decoding may take: nothing to learn.
         }
-        let loss = self.tagger.head().loss(settings, tags, &emissions, &gold);
-        self.loss += f64::from(self.share) * loss.value;
-        add_scaled(self.gradient.as_mut_slice(), self.share, loss.head.as_slice());
-        scorer.backward(queries, support, &loss.emissions.scaled(self.share))
+        // Of weights that have run away; the CRF would refuse it. An impossible tag has an honest -inf.
+        let sane = |emission: &f32| emission * tagger.head().scale < f32::INFINITY;
+        if !emissions.values().iter().all(sane) {
+            return without(f64::NAN);
+        }
+        let loss = tagger.head().loss(settings, tags, &emissions, &gold);
+        let vectors = scorer.backward(queries, support, &loss.emissions.scaled(share));
+        let mut head = Head::ZERO;
+        add_scaled(head.as_mut_slice(), share, loss.head.as_slice());
+        head.mix = vectors.mix;
+        Self { loss: f64::from(share) * loss.value, head, vectors }
     }
+}
+
+/// Whether no `I` stands where BIO forbids it.
+fn is_legal(tags: &TagSet, gold: &[usize]) -> bool {
+    let mut before = None;
+    gold.iter().all(|&j| {
+        let tag = &tags.tags()[j];
+        let continues = std::mem::replace(&mut before, tag.slot()) == tag.slot();
+        tag.class() != TagClass::I || continues
+    })
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub use checkpoint::{Best, Checkpoints, Progress};
 
 use crate::domain::Episode;
-use crate::encoder::{Bert, Dropout, WordPieces, weights};
+use crate::encoder::{Bert, Dropout, WordPieces, weights, with_shapes};
 use crate::error::{Error, Result};
 use crate::eval::{EpisodeScore, Report, Summary};
 use crate::evaluate::evaluate;
@@ -145,7 +145,14 @@ impl Trainer {
         let (dev, n_long_dev) = source::read(dev, &[])?.without_long(*max_words);
         let (test, n_long_test) = source::read(test, &[])?.without_long(*max_words);
         let test = source::test_episodes(test, shots)?;
-        let mut engine = Bert::new(weights::load(&config.encoder)?)?;
+        let mut parameters = weights::load(&config.encoder)?;
+        if config.layers > 0 {
+            parameters = parameters.lowest(config.layers);
+        }
+        if config.model.case {
+            parameters = with_shapes(parameters);
+        }
+        let mut engine = Bert::new(parameters)?;
         engine.freeze(config.optimizer.frozen());
         let head = Head::new(&config.model, &mut Random::new(config.seed).named("head"));
         let word_pieces = WordPieces::load(&config.encoder)?;
@@ -246,9 +253,10 @@ impl Trainer {
         let pass = self.pass();
         let BatchLoss { loss, n_pieces } =
             loss::backward(&self.tagger, batch, pass, &mut self.gradients)?;
-        let gradient_norm = self.gradients.norm();
+        let [encoder_norm, head_norm] = self.gradients.norms();
+        let gradient_norm = encoder_norm.hypot(head_norm);
         self.diagnose(loss, gradient_norm)?;
-        self.update(gradient_norm);
+        self.update([encoder_norm, head_norm]);
         self.progress.update += 1;
         self.progress.skipped_queries += batch.n_skipped as u64;
         let dev = self.judge()?;
@@ -256,16 +264,30 @@ impl Trainer {
         Ok(Step { update, loss, scale, gradient_norm, n_pieces, dev })
     }
 
-    /// Moves the weights along the gradients.
-    fn update(&mut self, gradient_norm: f64) {
+    /// Moves the weights along the gradients, whose norms in encoder and head are these.
+    fn update(&mut self, [encoder_norm, head_norm]: [f64; 2]) {
         let Optimizer {
-            encoder_rate, head_rate, transition_rate, weight_decay, warmup, clip, ..
+            encoder_rate,
+            head_rate,
+            transition_rate,
+            weight_decay,
+            warmup,
+            clip,
+            clip_apart,
+            ..
         } = self.config.optimizer;
+        let (mut clipping, mut head_clipping) = (encoder_norm.hypot(head_norm), 1.0);
+        if clip_apart {
+            clipping = encoder_norm;
+            let scale = |norm| optimizer::clip_scale(norm, clip);
+            head_clipping = scale(head_norm) / scale(encoder_norm);
+        }
+        self.gradients.head.as_mut_slice().iter_mut().for_each(|d| *d *= head_clipping);
         let n_updates = self.n_updates;
         let warm_up = times(n_updates, warmup.into());
         let factor = Schedule { warm_up, n_updates }.factor(self.progress.update);
         let rates = Rates { learning_rate: encoder_rate, weight_decay }.scaled(factor);
-        let head_rates = [head_rate, transition_rate.unwrap_or(head_rate)]
+        let head_rates = [head_rate, transition_rate.unwrap_or(head_rate), head_rate]
             .map(|learning_rate| Rates { learning_rate, weight_decay: 0.0 }.scaled(factor));
 
         let mut head = *self.tagger.head();
@@ -274,13 +296,12 @@ impl Trainer {
         let parameters = engine.parameters_mut();
         let mut parts =
             optimizer::encoder_parts(parameters, &self.gradients.encoder, frozen, rates);
-        let (scale, transitions) = head.as_mut_slice().split_at_mut(1);
-        let (scale_gradient, gradient) = self.gradients.head.as_slice().split_at(1);
-        let gradients = [(scale, scale_gradient), (transitions, gradient)];
-        for ((values, gradient), rates) in gradients.into_iter().zip(head_rates) {
+        for ((values, gradient), rates) in
+            head.parts_mut().into_iter().zip(self.gradients.head.parts()).zip(head_rates)
+        {
             parts.push(Part { values, gradient: Some(gradient), rates });
         }
-        self.optimizer.update(parts, optimizer::clip_scale(gradient_norm, clip));
+        self.optimizer.update(parts, optimizer::clip_scale(clipping, clip));
         *self.tagger.head_mut() = head;
     }
 

@@ -35,7 +35,8 @@ impl Read {
     }
 }
 
-/// Reads files and directories of files, leaving out the domains of these names.
+/// Reads files and directories of files, leaving out the domains of these names, or at paths that end so
+/// (`snips/weather`).
 ///
 /// # Errors
 ///
@@ -44,6 +45,9 @@ pub fn read(paths: &[PathBuf], leave_out: &[String]) -> Result<Read> {
     let mut episodes = Vec::new();
     let mut domains = Vec::new();
     for path in files(paths)? {
+        if leave_out.iter().any(|name| path.with_extension("").ends_with(name)) {
+            continue;
+        }
         let bytes = file::read(&path)?;
         if data::detect(&path, &bytes)? == Format::Episodes {
             episodes.extend(data::read_episodes(&path)?);

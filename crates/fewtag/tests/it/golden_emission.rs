@@ -2,7 +2,7 @@
 //!
 //! `tests/golden/emission.json` is written by `scripts/golden_model.py`, never by this crate.
 
-use fewtag::emission::{EmissionScorer, Members, ScorerKind, Similarity, SupportVectors};
+use fewtag::emission::{EmissionScorer, Members, Mix, ScorerKind, Similarity, SupportVectors};
 use fewtag::settings::Context;
 use fewtag::{Matrix, Sentence, SupportSet, Tag, TagSet, Token};
 use serde::Deserialize;
@@ -18,6 +18,8 @@ struct File {
     keys: Vec<Rows>,
     names: Rows,
     above: Rows,
+    /// The learned numbers of the mixed scorer.
+    mix: Mix,
     cases: Vec<Case>,
 }
 
@@ -31,6 +33,8 @@ struct Case {
     d_queries: Vec<Rows>,
     d_keys: Vec<Rows>,
     d_names: Option<Rows>,
+    /// Of the mixed scorer.
+    d_mix: Option<Mix>,
 }
 
 #[test]
@@ -44,8 +48,8 @@ fn emissions_and_their_gradients_agree_with_pytorch() {
     for case in &file.cases {
         let Case { context, scorer: kind, similarity, label_names, .. } = case;
         let name = format!("{context:?} {kind:?} {similarity:?} {label_names}");
-        let scorer =
-            EmissionScorer { kind: *kind, similarity: *similarity, label_names: *label_names };
+        let (similarity, label_names) = (*similarity, *label_names);
+        let scorer = EmissionScorer { kind: *kind, similarity, label_names, mix: file.mix };
         // Separate context reads the query once.
         let queries =
             if *context == Context::Paired { &all_queries[..] } else { &all_queries[..1] };
@@ -54,6 +58,9 @@ fn emissions_and_their_gradients_agree_with_pytorch() {
         let below = scorer.backward(queries, vectors, &above);
         assert_matrices(&format!("{name}, queries"), &below.queries, &case.d_queries);
         assert_matrices(&format!("{name}, words"), &below.words, &case.d_keys);
+        if let Some(d_mix) = &case.d_mix {
+            assert_all_close(&name, below.mix.as_slice(), d_mix.as_slice(), 1e-5);
+        }
         let d_names = below.label_names.into_iter().collect::<Vec<_>>();
         assert_matrices(&format!("{name}, names"), &d_names, case.d_names.as_slice());
     }

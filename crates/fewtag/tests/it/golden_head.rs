@@ -3,9 +3,9 @@
 //! `tests/golden/model_answers.json` is written by `scripts/golden_model.py`, never by this crate. Its episodes
 //! are those of `testdata/tiny-episodes.json`.
 
-use fewtag::embedder::name_words;
 use fewtag::head::Head;
-use fewtag::{Episode, ModelSettings, TagSet};
+use fewtag::names::name_words;
+use fewtag::{Episode, ModelSettings, Slot, Tag, TagSet};
 
 use crate::golden::{self, Answers, AnswersFile, Case, assert_close, matrix, names};
 
@@ -45,6 +45,8 @@ fn check_queries(
 fn tags_are_called_the_same_in_both_implementations() {
     let file: AnswersFile = golden::read("model_answers.json");
     for (tag, words) in &file.label_names {
-        assert_eq!(&name_words(&tag.parse().expect("a tag")), words);
+        let tag: Tag = tag.parse().expect("a tag");
+        let label = tag.slot().map_or("", Slot::as_str);
+        assert_eq!(name_words(&tag, label).as_ref(), Some(words));
     }
 }

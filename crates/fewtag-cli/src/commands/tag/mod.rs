@@ -15,10 +15,10 @@ mod threshold;
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use fewtag::answer::Thresholds;
 use fewtag::data::Writer;
-use fewtag::{Adapted, Scored, Sentence, SupportSet};
+use fewtag::{Adapted, Scored, Sentence, Slot, SupportSet};
 
 use super::answers::{Colour, OutputFormat};
 use super::data::SupportArgs;
@@ -36,6 +36,7 @@ use threshold::{Threshold, thresholds};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   fewtag tag --example 'play [nina simone](artist)' 'put on some miles davis'
+  fewtag tag --label artist --label 'song title' 'put on so what by miles davis'
   fewtag tag --support examples/music.txt --explain 'i want to hear billie holiday tonight'
   fewtag tag --support examples/music.txt --format jsonl --threshold 0.5 < lines.txt > spans.jsonl")]
 pub(crate) struct Args {
@@ -47,6 +48,13 @@ pub(crate) struct Args {
     /// One labelled sentence to learn from: `play [nina simone](artist)`; may be repeated
     #[arg(long, value_name = "SENTENCE")]
     example: Vec<String>,
+    /// A label to look for by its name alone, such as `artist` or `"song title"`; may be repeated
+    #[arg(long, value_name = "NAME")]
+    label: Vec<String>,
+    /// What a label means, where its own name does not say it: `slot_17=delivery date`; nothing after `=`: its name
+    /// says nothing; may be repeated
+    #[arg(long, value_name = "LABEL=MEANING", value_parser = meaning)]
+    meaning: Vec<(Slot, Option<String>)>,
     #[command(flatten)]
     read: SupportArgs,
     #[command(flatten)]
@@ -169,10 +177,10 @@ fn answer<W: Write>(
 
 /// The support set of all files and examples.
 fn read_support(args: &Args) -> anyhow::Result<SupportSet> {
-    if args.support.is_empty() && args.example.is_empty() {
+    if args.support.is_empty() && args.example.is_empty() && args.label.is_empty() {
         bail!(
             "there is nothing to learn from: give labelled sentences with --support FILE or --example \
-             'play [nina simone](artist)'"
+             'play [nina simone](artist)', or at least --label artist"
         );
     }
     let mut sentences = Vec::new();
@@ -182,5 +190,24 @@ fn read_support(args: &Args) -> anyhow::Result<SupportSet> {
     for example in &args.example {
         sentences.extend(args.read.parse_inline("--example", example)?);
     }
-    SupportSet::new(sentences).context("mark at least one span, as in 'play [nina simone](artist)'")
+    let labels = args.label.iter().map(|name| slot(name)).collect::<anyhow::Result<Vec<_>>>()?;
+    let support = SupportSet::with_labels(sentences, labels)
+        .context("mark at least one span, as in 'play [nina simone](artist)'")?;
+    let known = support.tag_set().slots().into_iter().cloned().collect::<Vec<_>>();
+    args.meaning.iter().try_fold(support, |support, (slot, meaning)| {
+        ensure!(known.contains(slot), "--meaning {slot}=…: there is no label `{slot}`");
+        Ok(support.named(slot.clone(), meaning.clone()))
+    })
+}
+
+/// The slot of a label that may be written as words: `song title` is `song_title`.
+fn slot(name: &str) -> anyhow::Result<Slot> {
+    let words: Vec<&str> = name.split_whitespace().collect();
+    Slot::new(&words.join("_")).with_context(|| format!("{name:?} names no label"))
+}
+
+/// `LABEL=MEANING`.
+fn meaning(text: &str) -> anyhow::Result<(Slot, Option<String>)> {
+    let (label, meaning) = text.split_once('=').context("write LABEL=MEANING")?;
+    Ok((slot(label)?, Some(meaning.trim().to_owned()).filter(|meaning| !meaning.is_empty())))
 }

@@ -1,0 +1,73 @@
+//! How a word is written: what an uncased encoder would not see.
+//!
+//! The encoder's table of segments gets a row for each segment and shape: row `segment + 2·shape`. The new rows
+//! start as those of their segments, so at first nothing changes, and training tells them apart. A directory with
+//! such a table is still a plain BERT with `type_vocab_size` 12.
+
+use super::config::BertConfig;
+use super::parameters::Parameters;
+
+/// How a word is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Shape {
+    /// `word`, and letters without case.
+    Lower,
+    /// `Word`, `I`
+    Capitalised,
+    /// `WORD`
+    Shouted,
+    /// `12`, `3.5`
+    Digits,
+    /// `iPhone`, `B2`
+    Mixed,
+    /// `,`
+    Other,
+}
+
+impl Shape {
+    /// How many there are.
+    pub const COUNT: usize = 6;
+
+    /// The shape of a word.
+    ///
+    /// ```
+    /// use fewtag::encoder::Shape;
+    ///
+    /// let shapes = ["rome", "Rome", "ROME", "1.5", "iPhone", "?"].map(Shape::of);
+    /// use Shape::{Capitalised, Digits, Lower, Mixed, Other, Shouted};
+    /// assert_eq!(shapes, [Lower, Capitalised, Shouted, Digits, Mixed, Other]);
+    /// ```
+    #[must_use]
+    pub fn of(word: &str) -> Self {
+        let letters = || word.chars().filter(|c| c.is_alphabetic());
+        let n_upper = letters().filter(|c| c.is_uppercase()).count();
+        let n_letters = letters().count();
+        let has_digit = word.chars().any(char::is_numeric);
+        let starts_upper = letters().next().is_some_and(char::is_uppercase);
+        match (n_letters, n_upper) {
+            (0, _) if has_digit => Self::Digits,
+            (0, _) => Self::Other,
+            _ if has_digit => Self::Mixed,
+            (_, 0) => Self::Lower,
+            (_, 1) if starts_upper => Self::Capitalised,
+            (n, upper) if n == upper => Self::Shouted,
+            _ => Self::Mixed,
+        }
+    }
+}
+
+/// The same encoder with a row for each segment and shape; unchanged if it has them.
+#[must_use]
+pub(crate) fn with_shapes(parameters: Parameters) -> Parameters {
+    let n_types = 2 * Shape::COUNT;
+    let config = parameters.config();
+    if config.type_vocab_size >= n_types {
+        return parameters;
+    }
+    let mut wider = Parameters::zeros(&BertConfig { type_vocab_size: n_types, ..config.clone() });
+    for ((_, into), (_, from)) in wider.tensors_mut().zip(parameters.tensors()) {
+        into.chunks_exact_mut(from.len()).for_each(|rows| rows.copy_from_slice(from));
+    }
+    wider
+}
