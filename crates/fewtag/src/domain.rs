@@ -306,6 +306,25 @@ mod tests {
     }
 
     #[test]
+    fn a_label_may_have_a_name_and_no_example() {
+        let [city, time] = ["city", "arrivalTime"].map(|name| Slot::new(name).unwrap());
+        let sentence = Sentence::new(vec![token("Rome", "B-city")]).unwrap();
+        let support = SupportSet::with_labels(vec![sentence], [time.clone()]).unwrap();
+        let tags: Vec<String> = support.tag_set().tags().iter().map(Tag::to_string).collect();
+        assert_eq!(tags, ["O", "B-arrivalTime", "I-arrivalTime", "B-city"]);
+        assert_eq!(support.shown_slots().into_iter().collect::<Vec<_>>(), [city.clone()]);
+        let words = |support: &SupportSet, slot: &Slot| {
+            support.name_words(&Tag::B(slot.clone())).map(|words| words.join(" "))
+        };
+        assert_eq!(words(&support, &time).unwrap(), "begin arrival Time");
+        let renamed = support.named(city.clone(), None).named(time.clone(), Some("when".into()));
+        assert_eq!(words(&renamed, &city), None);
+        let other = renamed.with_sentences(Vec::new()).unwrap();
+        assert_eq!(words(&other, &time).unwrap(), "begin when");
+        assert_eq!(other.tag_set().slots(), [&time]);
+    }
+
+    #[test]
     fn a_support_set_without_slots_teaches_nothing() {
         let plain = Sentence::new(vec![token("hello", "O")]).unwrap();
         assert!(matches!(SupportSet::new(vec![]), Err(Error::EmptySupport)));

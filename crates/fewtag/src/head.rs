@@ -237,6 +237,31 @@ mod tests {
     }
 
     #[test]
+    fn a_legal_loss_leaves_forbidden_paths_out() {
+        let emissions = Matrix::new(vec![1.0, 0.5, -2.0, 0.0, 3.0, 1.0, -1.0, 2.0], 4);
+        let strict = ModelSettings {
+            constrained: true,
+            legal_loss: true,
+            scale: 0.7,
+            ..settings(TransitionMode::Transfer)
+        };
+        let head = Head::new(&strict, &mut Random::new(1));
+        let gold = [1, 2];
+        let ours = head.loss(&strict, &tags(), &emissions, &gold).value;
+        // Brute force: of the 16 paths over O, B-a, I-a, B-b those without a stray I.
+        let legal = |path: [usize; 2]| path[0] != 2 && (path[1] != 2 || path[0] == 1);
+        let table = head.transitions.over(&tags());
+        let scores = emissions.scaled(head.scale);
+        let score = |path: [usize; 2]| crf::path_score(&scores, &table, &path);
+        let paths = (0..16).map(|k| [k / 4, k % 4]).filter(|path| legal(*path));
+        let expected = paths.map(|path| score(path).exp()).sum::<f64>().ln() - score(gold);
+        assert!((ours - expected).abs() < 1e-5, "{ours} {expected}");
+        assert!(
+            ours < head.loss(&settings(TransitionMode::Transfer), &tags(), &emissions, &gold).value
+        );
+    }
+
+    #[test]
     fn a_fixed_scale_has_no_gradient() {
         let fixed = ModelSettings { learn_scale: false, ..ModelSettings::default() };
         let head = Head::new(&fixed, &mut Random::new(1));

@@ -71,3 +71,50 @@ pub(crate) fn with_shapes(parameters: Parameters) -> Parameters {
     }
     wider
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::encoder::{Bert, Engine, PackedBatch, Piece, weights};
+
+    fn tiny() -> Parameters {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny-encoder");
+        weights::load(&dir).unwrap()
+    }
+
+    fn encode(parameters: Parameters, shape: u8) -> Vec<f32> {
+        let mut batch = PackedBatch::new();
+        batch.push((0..9).map(|id| Piece { id, segment: u8::from(id > 4) + 2 * shape }));
+        Bert::new(parameters).unwrap().encode(&batch).unwrap().values().to_vec()
+    }
+
+    #[test]
+    fn an_encoder_that_learns_shapes_starts_with_the_answers_it_had() {
+        let before = encode(tiny(), 0);
+        for shape in 0..Shape::COUNT as u8 {
+            assert_eq!(encode(with_shapes(tiny()), shape), before);
+        }
+        let wide = with_shapes(tiny());
+        assert_eq!(with_shapes(wide.clone()), wide);
+    }
+
+    #[test]
+    fn the_lowest_layers_are_those_of_the_whole() {
+        let whole = tiny();
+        let n_layers = whole.config().num_hidden_layers;
+        let lowest = whole.clone().lowest(n_layers - 1);
+        assert_eq!(lowest.config().num_hidden_layers, n_layers - 1);
+        let engine = Bert::new(whole.clone()).unwrap();
+        let mut batch = PackedBatch::new();
+        batch.push((0..9).map(|id| Piece { id, segment: 0 }));
+        let part = engine.forward(&batch, crate::encoder::Input::Pieces, 0..n_layers - 1).unwrap();
+        assert_eq!(encode_all(lowest, &batch), part.values());
+        assert_eq!(whole.clone().lowest(99), whole);
+    }
+
+    fn encode_all(parameters: Parameters, batch: &PackedBatch) -> Vec<f32> {
+        Bert::new(parameters).unwrap().encode(batch).unwrap().values().to_vec()
+    }
+}

@@ -493,6 +493,61 @@ mod tests {
     }
 
     #[test]
+    fn lifelike_episodes_have_labels_without_examples_odd_names_and_sentences_without_slots() {
+        let settings = Data {
+            vary_slots: true,
+            zero_shot: 0.5,
+            odd_names: 0.5,
+            plain_support: 1.0,
+            upper_case: 0.2,
+            drop_names: 0.5,
+            episodes: 2,
+            shots: vec![1, 3],
+            ..Data::default()
+        };
+        let texts =
+            ["to Paris/B-city", "at/B-time noon/I-time x", "please play/B-verb it", "hello"];
+        let sentences = (0..80).map(|s| sentence(&format!("X{s} {}", texts[s % 4]))).collect();
+        let domain = Domain { name: "mixed".into(), sentences };
+        let mut batches = Batches::new(Read::Domains(vec![domain]), &settings, 4, 7).unwrap();
+        let all: Vec<Batch> = (0..200).map(|update| batches.at(update).unwrap()).collect();
+        let episodes: Vec<&Episode> = all.iter().flat_map(|batch| &batch.episodes).collect();
+        assert_eq!(episodes.len(), 400);
+        let any = |holds: &dyn Fn(&&Episode) -> bool| {
+            let n = episodes.iter().filter(|episode| holds(episode)).count();
+            assert!((20..380).contains(&n), "{n} of 400");
+        };
+        any(&|episode| episode.support.tag_set().slots().len() == 1);
+        any(&|episode| episode.support.shown_slots().is_empty());
+        any(&|episode| {
+            let given = episode.support.tag_set().slots().len();
+            (1..given).contains(&episode.support.shown_slots().len())
+        });
+        any(&|episode| {
+            let name = |tag: &Tag| episode.support.name_words(tag);
+            episode.support.tag_set().tags().iter().any(|tag| name(tag).is_none())
+        });
+        any(&|episode| {
+            let plain = |s: &Sentence| s.tags().all(|tag| *tag == Tag::O);
+            episode.support.sentences().iter().any(plain)
+        });
+        for batch in &all {
+            assert!(batch.episodes.iter().all(|episode| episode.queries.len() == 2));
+            assert!(batch.names || !batch.episodes.iter().any(|e| needs_names(&e.support)));
+            for Episode { support, queries, .. } in &batch.episodes {
+                let known = |tag: &Tag| support.tag_set().index_of(tag).is_some();
+                assert!(queries.iter().all(|query| query.tags().all(known)));
+                let shown = support.shown_slots();
+                for slot in support.tag_set().slots().into_iter().filter(|s| !shown.contains(*s)) {
+                    assert!(support.name_words(&Tag::B(slot.clone())).is_some(), "mute {slot}");
+                }
+            }
+        }
+        let shouted = |batch: &&Batch| words(batch).iter().all(|word| word.to_uppercase() == *word);
+        assert!((20..60).contains(&all.iter().filter(shouted).count()));
+    }
+
+    #[test]
     fn words_lose_case_and_labels_their_names_as_often_as_told() {
         let settings = Data { lower_case: 0.5, drop_names: 0.25, ..Data::default() };
         let mut batches = batches(domains(), &settings);

@@ -307,7 +307,7 @@ mod tests {
     }
 
     fn every_kind_of_model() -> Vec<ModelSettings> {
-        use ScorerKind::{Mn, Nmn, Prototype};
+        use ScorerKind::{Mixed, Mn, Nmn, Prototype};
         use Similarity::{Cosine, Dot, Projection, SquaredDistance};
         use TransitionMode::{None, Rule, Transfer};
         let mut all = Vec::new();
@@ -317,6 +317,7 @@ mod tests {
                 (Nmn, Dot, 0.0, Rule),
                 (Prototype, SquaredDistance, 0.0, None),
                 (Prototype, Projection, 0.5, Transfer),
+                (Mixed, Projection, 0.5, Transfer),
             ] {
                 let scale = 0.3;
                 let settings = ModelSettings {

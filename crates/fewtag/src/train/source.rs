@@ -168,6 +168,18 @@ mod tests {
     }
 
     #[test]
+    fn a_domain_is_left_out_by_the_end_of_its_path() {
+        let dir = dir();
+        let name = dir.path().file_name().unwrap().to_string_lossy().into_owned();
+        let names = |leave_out: String| match read(&[dir.path().into()], &[leave_out]).unwrap() {
+            Read::Domains(domains) => domains.into_iter().map(|domain| domain.name).collect(),
+            Read::Episodes(_) => Vec::new(),
+        };
+        assert_eq!(names(format!("{name}/b")), ["a", "c"]);
+        assert_eq!(names("elsewhere/b".into()), ["a", "b", "c"]);
+    }
+
+    #[test]
     fn long_sentences_are_dropped_and_counted() {
         let read = read(&[dir().path().join("a.conll")], &[]).unwrap();
         assert_eq!(read.clone().without_long(2), (read.clone(), 0));

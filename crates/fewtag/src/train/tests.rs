@@ -20,6 +20,42 @@ fn trainer(config: Config, dev: Vec<Episode>) -> Trainer {
     Trainer::start(config, tagger, Read::Episodes(episodes()), Read::Episodes(dev)).unwrap()
 }
 
+/// The model with every part that learns: names, shapes, a legal loss, clipping apart.
+fn lifelike_config() -> Config {
+    let text = "
+        seed = 5
+        data = { train = ['episodes'], lower_case = 0.3, upper_case = 0.3 }
+        encoder = 'tiny-encoder'
+        model = { context = 'separate', scorer = 'mixed', similarity = 'projection', label_names = 0.5, case = true,
+            constrained = true, legal_loss = true, transition_start = 'zero' }
+        optimizer = { encoder_rate = 1e-2, head_rate = 1e-2, updates = 8, batch = 2, clip_apart = true }
+        evaluation.every = 4";
+    Config::parse(text, &[]).unwrap()
+}
+
+#[test]
+fn everything_that_is_learned_moves_and_starts_where_it_should() {
+    let mut run = trainer(lifelike_config(), Vec::new());
+    let before = *run.tagger().head();
+    assert_eq!(before.transitions, crate::CollapsedTransitions::ZERO);
+    let losses: Vec<f64> = run.by_ref().map(|step| step.unwrap().loss).collect();
+    assert!(losses.iter().all(|loss| loss.is_finite() && *loss >= 0.0), "{losses:?}");
+    let after = *run.tagger().head();
+    for (before, after) in before.mix.as_slice().iter().zip(after.mix.as_slice()) {
+        assert!(before != after && after.is_finite());
+    }
+    // What decoding forbids has no part in the loss, so it stays where it started.
+    let constrained = after.transitions.constrained();
+    for (learned, allowed) in after.transitions.as_slice().iter().zip(constrained.as_slice()) {
+        assert!(allowed.is_finite() || *learned == 0.0);
+    }
+    let weights = run.tagger().engine().parameters().weights();
+    let width = weights.embeddings.norm.weight.len();
+    let rows: Vec<&[f32]> = weights.embeddings.segment.chunks(width).collect();
+    assert_eq!(rows.len(), 12);
+    assert!(rows[0] != rows[4], "a shouted word is not a lower-cased one any more");
+}
+
 /// Four evaluations, the best of which need not be the last, with dropout and label names.
 fn short_config() -> Config {
     let text = "

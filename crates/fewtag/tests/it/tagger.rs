@@ -42,7 +42,8 @@ fn all_settings() -> Vec<ModelSettings> {
             transitions: TransitionMode::None,
             ..nmn.clone()
         };
-        [nmn, nearest, prototype(context)]
+        let mixed = ModelSettings { scorer: ScorerKind::Mixed, case: true, ..prototype(context) };
+        [nmn, nearest, prototype(context), mixed]
     };
     CONTEXTS.into_iter().flat_map(of_context).collect()
 }
@@ -246,4 +247,43 @@ fn the_parts_of_an_explanation_sum_to_the_score_of_the_path() {
             }
         }
     }
+}
+
+#[test]
+fn a_label_without_examples_speaks_by_its_name_or_not_at_all() {
+    let slot = |name: &str| fewtag::Slot::new(name).unwrap();
+    let by_name = SupportSet::with_labels(Vec::new(), [slot("city"), slot("time")]).unwrap();
+    for context in CONTEXTS {
+        let mixed = ModelSettings { scorer: ScorerKind::Mixed, ..prototype(context) };
+        if context == Context::Separate {
+            let adapted = tagger(mixed.clone()).adapt(&by_name).unwrap();
+            assert_eq!(adapted.tag_set().n_tags(), 5);
+            assert_eq!(adapted.tag(&["in", "rome"]).unwrap().tags.len(), 2);
+        }
+        let mute = by_name.clone().named(slot("time"), None);
+        let error = tagger(mixed).adapt(&mute).err().unwrap();
+        assert!(matches!(error, Error::MuteLabel { .. }), "{error}");
+        let nmn = ModelSettings { context, ..ModelSettings::default() };
+        let error = tagger(nmn).adapt(&by_name).err().unwrap();
+        assert!(matches!(error, Error::NamesUnread { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_name_fades_as_examples_come() {
+    let mixed = ModelSettings { scorer: ScorerKind::Mixed, ..prototype(Context::Separate) };
+    let tagger = tagger(mixed);
+    let share_of_name = |n: usize| {
+        let one = support("in/O rome/B-city");
+        let many = SupportSet::new(vec![one.sentences()[0].clone(); n]).unwrap();
+        let adapted = tagger.adapt(&many).unwrap();
+        let scored = adapted.score(&["in", "rome"]).unwrap();
+        let begin = adapted.tag_set().index_of(&"B-city".parse().unwrap()).unwrap();
+        let parts = scored.contributions(1, begin);
+        let total: f32 = parts.iter().map(|part| part.score.abs()).sum();
+        let name = parts.iter().find(|part| part.source == fewtag::emission::Source::LabelName);
+        name.unwrap().score.abs() / total
+    };
+    let shares = [1, 2, 5, 20].map(share_of_name);
+    assert!(shares.is_sorted_by(|a, b| a > b), "{shares:?}");
 }
