@@ -102,6 +102,7 @@ impl<'a> Reading<'a> {
     /// Takes what the encoder made of the sequences.
     pub(crate) fn finish(self, read: &mut impl Iterator<Item = Matrix>) -> Adapted {
         let Self { tagger, tags, members, support, sentences } = self;
+        let tagger = tagger.at(support.examples_per_label());
         let names = tagger.uses_label_names().then(|| {
             let rows: Vec<Matrix> = read.by_ref().take(tags.n_tags()).collect();
             let values = rows.iter().flat_map(|row| row.values().iter().copied()).collect();

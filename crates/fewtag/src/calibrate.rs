@@ -1,11 +1,11 @@
 //! Making probabilities honest: of the spans that are given 80 %, 80 % should be right.
 //!
-//! One number is fitted on episodes that the model was not trained on: the temperature τ, by which all
-//! scores are divided before they become probabilities. It changes no tag. With `pₖ(τ)` the probability of the
-//! k-th predicted span, and `yₖ` whether it is right,
+//! Two numbers are fitted on episodes that the model was not trained on: the temperature τ, by which all
+//! scores are divided before they become probabilities, and its growth η with the number `n` of examples per label.
+//! They change no tag. With `pₖ` the probability of the k-th predicted span, and `yₖ` whether it is right,
 //!
 //! ```text
-//! τ = argmin −Σₖ yₖ·log pₖ(τ) + (1 − yₖ)·log(1 − pₖ(τ))
+//! pₖ at the temperature τ·n^η       τ, η = argmin −Σₖ yₖ·log pₖ + (1 − yₖ)·log(1 − pₖ)
 //! ECE = Σ over ten bins of p   (share of the spans) · |mean p − share that is right|
 //! ```
 //!
@@ -26,6 +26,15 @@ use crate::tagger::Tagger;
 const RANGE: (f64, f64) = (0.02, 50.0);
 const N_BINS: usize = 10;
 
+/// A temperature that may depend on the number of examples.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Temperature {
+    /// With one example per label.
+    pub base: f32,
+    /// The power of the number of examples per label that it is multiplied by.
+    pub growth: f32,
+}
+
 /// The predicted spans of a set of episodes, and which of them are right.
 pub struct Predictions {
     head: Head,
@@ -34,6 +43,7 @@ pub struct Predictions {
 }
 
 struct Query {
+    examples_per_label: f32,
     tags: TagSet,
     emissions: Matrix,
     spans: Vec<Span>,
@@ -57,7 +67,8 @@ impl Predictions {
                 let gold = gold.spans();
                 let right = spans.iter().map(|span| gold.contains(span)).collect();
                 let (tags, emissions) = (adapted.tag_set().clone(), scored.emissions().clone());
-                Ok(Query { tags, emissions, spans, right })
+                let examples_per_label = episode.support.examples_per_label();
+                Ok(Query { examples_per_label, tags, emissions, spans, right })
             };
             episode.queries.iter().map(query).collect()
         };
@@ -66,18 +77,34 @@ impl Predictions {
         Ok(Self { head: *tagger.head(), settings: tagger.settings().clone(), queries })
     }
 
-    /// The temperature with the smallest log loss; 1 if no span was predicted.
+    /// The temperature with the smallest log loss; 1 if no span was predicted. It grows with the examples only if the
+    /// episodes have supports of different sizes.
     #[must_use]
-    pub fn best_temperature(&self) -> f32 {
+    pub fn best_temperature(&self) -> Temperature {
         if self.queries.iter().all(|query| query.spans.is_empty()) {
-            return 1.0;
+            return Temperature { base: 1.0, growth: 0.0 };
         }
-        minimum(|log_temperature| self.log_loss(log_temperature.exp() as f32)) as f32
+        let base_for = |growth: f32| {
+            let loss = |log: f64| self.log_loss(Temperature { base: log.exp() as f32, growth });
+            minimum(RANGE.0.ln()..RANGE.1.ln(), 15, loss).exp() as f32
+        };
+        let sizes = || self.queries.iter().map(|query| query.examples_per_label);
+        let spread = sizes().fold(0.0, f32::max) / sizes().fold(f32::INFINITY, f32::min).max(0.5);
+        let growth = if spread < 2.0 {
+            0.0
+        } else {
+            let loss = |growth: f64| {
+                let growth = growth as f32;
+                self.log_loss(Temperature { base: base_for(growth), growth })
+            };
+            minimum(-1.0..1.0, 10, loss) as f32
+        };
+        Temperature { base: base_for(growth), growth }
     }
 
     /// How honest the probabilities are at a temperature.
     #[must_use]
-    pub fn reliability(&self, temperature: f32) -> Reliability {
+    pub fn reliability(&self, temperature: Temperature) -> Reliability {
         let mut bins = [Bin::default(); N_BINS];
         for (probability, right) in self.probabilities(temperature) {
             let above = |bin: &usize| probability >= *bin as f64 / N_BINS as f64;
@@ -89,7 +116,7 @@ impl Predictions {
         Reliability { temperature, bins }
     }
 
-    fn log_loss(&self, temperature: f32) -> f64 {
+    fn log_loss(&self, temperature: Temperature) -> f64 {
         // A probability that rounds to 0 or 1 costs much, but not everything.
         let certain = 1e-6;
         let loss = |(p, right): (f64, bool)| {
@@ -99,10 +126,13 @@ impl Predictions {
         self.probabilities(temperature).into_iter().map(loss).sum()
     }
 
-    fn probabilities(&self, temperature: f32) -> Vec<(f64, bool)> {
-        let settings = ModelSettings { temperature, ..self.settings.clone() };
+    fn probabilities(&self, temperature: Temperature) -> Vec<(f64, bool)> {
+        let Temperature { base: temperature, growth: temperature_growth } = temperature;
+        let settings = ModelSettings { temperature, temperature_growth, ..self.settings.clone() };
         let of_query = |query: &Query| {
-            let Query { tags, emissions, spans, right } = query;
+            let Query { examples_per_label, tags, emissions, spans, right } = query;
+            let temperature = settings.temperature_at(*examples_per_label);
+            let settings = ModelSettings { temperature, ..settings.clone() };
             let probabilities = self.head.span_probabilities(&settings, tags, emissions, spans);
             probabilities.into_iter().map(f64::from).zip(right.iter().copied()).collect::<Vec<_>>()
         };
@@ -111,27 +141,30 @@ impl Predictions {
     }
 }
 
-/// Golden-section search over the logarithm of the temperature.
-fn minimum(cost: impl Fn(f64) -> f64) -> f64 {
+/// Golden-section search of the smallest cost; each step leaves 0.62 of the range and asks once.
+fn minimum(range: std::ops::Range<f64>, n_steps: usize, cost: impl Fn(f64) -> f64) -> f64 {
     let golden = (5.0_f64.sqrt() - 1.0) / 2.0;
-    let (mut low, mut high) = (RANGE.0.ln(), RANGE.1.ln());
-    // 30 steps leave a millionth of the range.
-    for _ in 0..30 {
-        let (left, right) = (high - golden * (high - low), low + golden * (high - low));
-        if cost(left) <= cost(right) {
-            high = right;
+    let (mut low, mut high) = (range.start, range.end);
+    let asked = |x: f64| (x, cost(x));
+    let mut left = asked(high - golden * (high - low));
+    let mut right = asked(low + golden * (high - low));
+    for _ in 0..n_steps {
+        if left.1 <= right.1 {
+            (high, right) = (right.0, left);
+            left = asked(high - golden * (high - low));
         } else {
-            low = left;
+            (low, left) = (left.0, right);
+            right = asked(low + golden * (high - low));
         }
     }
-    f64::midpoint(low, high).exp()
+    f64::midpoint(low, high)
 }
 
 /// Predicted spans by their probability.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reliability {
     /// What the scores were divided by.
-    pub temperature: f32,
+    pub temperature: Temperature,
     /// Ten bins of equal width.
     bins: [Bin; N_BINS],
 }
@@ -175,15 +208,25 @@ mod tests {
     use crate::tag::Tag;
     use crate::transition::TransitionMode;
 
+    const ONE: Temperature = Temperature { base: 1.0, growth: 0.0 };
+
     /// One-word sentences whose word is `B-a` with the odds `exp(score / temperature)`.
     fn predictions(temperature: f64) -> Predictions {
+        growing_predictions(temperature, 0.0)
+    }
+
+    /// The same with temperatures that grow with the examples, of which there are 1, 4 and 16.
+    fn growing_predictions(base: f64, growth: f64) -> Predictions {
         let tags = TagSet::new(&["B-a".parse::<Tag>().unwrap()]);
         let mut random = Random::new(1);
         let slot = tags.slots()[0].clone();
-        let query = |_| {
+        let query = |q: i32| {
+            let n = 4.0_f64.powi(q % 3);
+            let temperature = base * n.powf(growth);
             let score = 6.0 * random.unit();
             let right = random.unit() < 1.0 / (1.0 + (-score / temperature).exp());
             Query {
+                examples_per_label: n as f32,
                 tags: tags.clone(),
                 emissions: Matrix::new(vec![0.0, score as f32], 2),
                 spans: vec![Span { start: 0, end: 1, slot: slot.clone() }],
@@ -193,15 +236,18 @@ mod tests {
         let settings =
             ModelSettings { transitions: TransitionMode::None, ..ModelSettings::default() };
         let head = Head { scale: 1.0, ..Head::ZERO };
-        Predictions { head, settings, queries: (0..2000).map(query).collect() }
+        Predictions { head, settings, queries: (0..900).map(query).collect() }
     }
 
     #[test]
     fn the_temperature_that_made_the_data_is_found() {
         for temperature in [0.5, 1.0, 4.0] {
-            let found = f64::from(predictions(temperature).best_temperature());
-            assert!((found / temperature).ln().abs() < 0.2, "{found} {temperature}");
+            let found = predictions(temperature).best_temperature();
+            let factor = (f64::from(found.base) / temperature).ln().abs();
+            assert!(factor < 0.3 && found.growth.abs() < 0.2, "{found:?} {temperature}");
         }
+        let found = growing_predictions(1.0, 0.5).best_temperature();
+        assert!((found.growth - 0.5).abs() < 0.2, "{found:?}");
     }
 
     #[test]
@@ -209,14 +255,14 @@ mod tests {
         let predictions = predictions(4.0);
         let fitted = predictions.reliability(predictions.best_temperature());
         assert!(fitted.expected_error() < 0.04, "{fitted:?}");
-        assert!(predictions.reliability(1.0).expected_error() > 0.15);
+        assert!(predictions.reliability(ONE).expected_error() > 0.15);
     }
 
     #[test]
     fn nothing_predicted_needs_no_calibration() {
         let mut predictions = predictions(1.0);
         predictions.queries.clear();
-        assert!((predictions.best_temperature() - 1.0).abs() < f32::EPSILON);
-        assert!(predictions.reliability(1.0).expected_error().abs() < f64::EPSILON);
+        assert_eq!(predictions.best_temperature(), ONE);
+        assert!(predictions.reliability(ONE).expected_error().abs() < f64::EPSILON);
     }
 }

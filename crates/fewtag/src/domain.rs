@@ -245,6 +245,13 @@ impl SupportSet {
         tags.filter_map(Tag::slot).cloned().collect()
     }
 
+    /// The mean number of spans of a label.
+    #[must_use]
+    pub fn examples_per_label(&self) -> f32 {
+        let n_spans: usize = self.sentences.iter().map(|sentence| sentence.spans().len()).sum();
+        n_spans as f32 / self.tag_set.slots().len() as f32
+    }
+
     /// The words that name a tag; `None` if its name says nothing.
     #[must_use]
     pub fn name_words(&self, tag: &Tag) -> Option<Vec<String>> {

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::calibrate::Temperature;
 use crate::encoder::{
     Bert, BertConfig, Parameters, Storage, WordPieces, storage, weights, with_shapes,
 };
@@ -124,15 +125,16 @@ pub fn save(tagger: &Tagger, dir: &Path, storage: Storage) -> Result<()> {
     write("fewtag.json", &json(&description))
 }
 
-/// Changes the temperature of the model in `dir`, and nothing else.
+/// Changes the temperature of the model in `dir` and its growth, and nothing else.
 ///
 /// # Errors
 ///
 /// If `dir` holds no model of this version, or cannot be written.
-pub fn set_temperature(dir: &Path, temperature: f32) -> Result<()> {
+pub fn set_temperature(dir: &Path, temperature: Temperature) -> Result<()> {
     let path = dir.join("fewtag.json");
     let mut description = Description::from_json(&file::read(&path)?, &path)?;
-    description.settings.temperature = temperature;
+    description.settings.temperature = temperature.base;
+    description.settings.temperature_growth = temperature.growth;
     description.settings.check()?;
     file::write_atomically(&path, &json(&description))
 }
@@ -245,10 +247,11 @@ mod tests {
     #[test]
     fn the_temperature_can_be_set_alone() {
         let dir = saved(Storage::Int8);
-        set_temperature(dir.path(), 2.5).unwrap();
+        let at = |base| Temperature { base, growth: 0.0 };
+        set_temperature(dir.path(), at(2.5)).unwrap();
         let settings = ModelSettings { temperature: 2.5, ..tiny().settings().clone() };
         assert_eq!(*load(dir.path()).unwrap().settings(), settings);
-        assert!(matches!(set_temperature(dir.path(), f32::NAN), Err(Error::Setting { .. })));
+        assert!(matches!(set_temperature(dir.path(), at(f32::NAN)), Err(Error::Setting { .. })));
         assert!(load(dir.path()).is_ok());
     }
 

@@ -56,6 +56,9 @@ pub struct ModelSettings {
     pub learn_scale: bool,
     /// Probabilities are those of all scores divided by this; it changes no tag.
     pub temperature: f32,
+    /// The temperature is multiplied by the number of examples per label to this power.
+    #[serde(skip_serializing_if = "is_default")]
+    pub temperature_growth: f32,
 }
 
 /// Settings that older models lack are not written while they are off.
@@ -80,6 +83,7 @@ impl Default for ModelSettings {
             scale: 0.05,
             learn_scale: true,
             temperature: 1.0,
+            temperature_growth: 0.0,
         }
     }
 }
@@ -105,6 +109,9 @@ impl ModelSettings {
         if !(self.temperature.is_finite() && self.temperature > 0.0) {
             return refuse("temperature", "must be a positive number");
         }
+        if !(-2.0..=2.0).contains(&self.temperature_growth) {
+            return refuse("temperature_growth", "is a power and must lie between -2 and 2");
+        }
         if !self.scale.is_finite() {
             return refuse("scale", "must be a number");
         }
@@ -116,6 +123,13 @@ impl ModelSettings {
     pub fn emission_scorer(&self, head: &Head) -> EmissionScorer {
         let Self { scorer: kind, similarity, label_names, .. } = *self;
         EmissionScorer { kind, similarity, label_names, mix: head.mix }
+    }
+
+    /// The temperature with so many examples per label.
+    #[must_use]
+    pub fn temperature_at(&self, examples_per_label: f32) -> f32 {
+        // A name is worth something too.
+        self.temperature * examples_per_label.max(0.5).powf(self.temperature_growth)
     }
 
     /// The tags that a support set lets a word have: those it shows, and every `I` that may borrow.

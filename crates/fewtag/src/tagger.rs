@@ -132,6 +132,12 @@ impl Tagger {
         Ok(Self { settings, ..self.clone() })
     }
 
+    /// The same model with the temperature that so many examples per label ask for.
+    pub(crate) fn at(mut self, examples_per_label: f32) -> Self {
+        self.settings.temperature = self.settings.temperature_at(examples_per_label);
+        self
+    }
+
     /// The choices that make this model.
     #[must_use]
     pub fn settings(&self) -> &ModelSettings {

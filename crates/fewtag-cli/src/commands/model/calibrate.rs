@@ -3,15 +3,16 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use fewtag::calibrate::Predictions;
+use fewtag::calibrate::{Predictions, Temperature};
 use fewtag::eval::{Format, table};
-use fewtag::{data, model};
+use fewtag::{ModelSettings, data, model};
 
 use crate::commands::values;
 
 /// Fit the temperature of a model, so that its probabilities are honest
 ///
-/// Tags the queries of episodes that the model was not trained on, and finds the temperature at which the probabilities
+/// Tags the queries of episodes that the model was not trained on, and finds the temperature, and how it grows with the
+/// number of examples per label (give episodes of several numbers of shots), at which the probabilities
 /// of the predicted spans fit best how many of them are right. It is saved in the model's `fewtag.json`; tags do not
 /// change. Prints how honest the probabilities are: spans by their probability, and the expected calibration error.
 #[derive(Debug, clap::Args)]
@@ -41,16 +42,18 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     }
     let predictions = Predictions::new(&tagger, &episodes)?;
     let temperature = predictions.best_temperature();
-    let before = predictions.reliability(tagger.settings().temperature);
+    let &ModelSettings { temperature: base, temperature_growth: growth, .. } = tagger.settings();
+    let before = predictions.reliability(Temperature { base, growth });
     let after = predictions.reliability(temperature);
     if !args.dry_run {
         model::set_temperature(&args.model, temperature)?;
     }
     let mut summary =
-        fewtag::eval::Table::new("calibration", ["", "temperature", "expected error"]);
+        fewtag::eval::Table::new("calibration", ["", "temperature", "growth", "expected error"]);
     for (when, reliability) in [("before", &before), ("after", &after)] {
         let error = 100.0 * reliability.expected_error();
-        summary.push([when.into(), f64::from(reliability.temperature).into(), error.into()]);
+        let Temperature { base, growth } = reliability.temperature;
+        summary.push([when.into(), f64::from(base).into(), f64::from(growth).into(), error.into()]);
     }
     out.write_all(table::render(&[summary, after.table()], args.format).as_bytes())?;
     Ok(())
