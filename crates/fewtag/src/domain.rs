@@ -319,7 +319,7 @@ mod tests {
         let support = SupportSet::with_labels(vec![sentence], [time.clone()]).unwrap();
         let tags: Vec<String> = support.tag_set().tags().iter().map(Tag::to_string).collect();
         assert_eq!(tags, ["O", "B-arrivalTime", "I-arrivalTime", "B-city"]);
-        assert_eq!(support.shown_slots().into_iter().collect::<Vec<_>>(), [city.clone()]);
+        assert_eq!(support.shown_slots().iter().collect::<Vec<_>>(), [&city]);
         let words = |support: &SupportSet, slot: &Slot| {
             support.name_words(&Tag::B(slot.clone())).map(|words| words.join(" "))
         };

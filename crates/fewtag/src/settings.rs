@@ -25,6 +25,7 @@ pub enum Context {
 /// The choices that make a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own, named in files")]
 pub struct ModelSettings {
     /// How query and support are read.
     pub context: Context,

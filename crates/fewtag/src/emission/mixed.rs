@@ -300,6 +300,8 @@ fn softmax(x: &[f32], factor: f32, shifts: &[f32]) -> Vec<f32> {
     let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let mut shares: Vec<f32> = logits.iter().map(|logit| (logit - max).exp()).collect();
     let sum: f32 = shares.iter().sum();
-    shares.iter_mut().for_each(|share| *share /= sum);
+    for share in &mut shares {
+        *share /= sum;
+    }
     shares
 }
