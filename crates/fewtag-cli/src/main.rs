@@ -5,6 +5,7 @@
 
 mod commands;
 mod default_model;
+mod outputs;
 mod progress;
 mod sha256;
 

@@ -11,6 +11,7 @@ use fewtag::{Episode, Error, ModelSettings, Sentence, Tagged, Tagger, Token, fil
 use serde_json::{Value, json};
 
 use super::values;
+use crate::outputs::{Force, Inputs};
 use crate::{progress, sha256};
 
 /// Score a model on episodes it was not trained on
@@ -48,6 +49,8 @@ pub(crate) struct Args {
     /// Write all scores as JSON to this file, with the model, its settings and the checksums of the data
     #[arg(long, value_name = "FILE")]
     results: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
     /// How to print the tables
     #[arg(long, value_parser = values::table_format(), default_value = Format::Text.name())]
     format: Format,
@@ -58,9 +61,13 @@ pub(crate) struct Args {
 
 /// Runs the command, writing the tables to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
+    let models = [&args.model].into_iter().chain(&args.also);
+    let inputs = models.clone().fold(Inputs::new(&args.episodes), |all, dir| all.and_model(dir));
+    let outputs = [&args.predictions, &args.results].into_iter().flatten();
+    args.force.check(&inputs, outputs.map(PathBuf::as_path))?;
     let episodes = read_episodes(args)?;
     let mut evaluations = Vec::new();
-    for path in [&args.model].into_iter().chain(&args.also) {
+    for path in models {
         let tagger = load(path, args)?;
         let bar = progress::episodes(episodes.len(), &path.display().to_string());
         evaluations.push((tagger.settings().clone(), evaluate(&tagger, &episodes, || bar.inc(1))?));

@@ -23,6 +23,7 @@ use fewtag_experiments::reproduce::tables::{self, Figures, Task};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
 use super::values;
+use crate::outputs::{self, Force};
 
 /// Run the paper's experiments and print its tables, our figures beside the published ones
 #[derive(Debug, clap::Args)]
@@ -63,6 +64,8 @@ pub(crate) struct Args {
     /// Also write one page with tables and plots
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
     /// How to print the tables
     #[arg(long, value_parser = values::table_format(), default_value = Format::Text.name())]
     format: Format,
@@ -126,6 +129,10 @@ impl From<BudgetName> for Budget {
 
 /// Runs the command, writing the tables to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
+    let inputs = [&args.data].into_iter().chain(&args.glove);
+    let inputs = outputs::Inputs::new(inputs).and_model(&args.encoder);
+    args.force.check(&inputs, args.html.iter().map(PathBuf::as_path))?;
+    inputs.refuse(&args.cache)?;
     let cache = Cache::open(&args.cache.join("cells"))?;
     let mut outcomes = Outcomes::default();
     let mut domains = Vec::new();

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::data::ReadArgs;
 use super::values;
+use crate::outputs::{Force, Inputs};
 use crate::progress::{self, warn};
 use crate::sha256;
 
@@ -51,6 +52,8 @@ pub(crate) struct Args {
     #[arg(long)]
     out: PathBuf,
     #[command(flatten)]
+    force: Force,
+    #[command(flatten)]
     read: ReadArgs,
 }
 
@@ -68,6 +71,9 @@ struct Sampled {
 
 /// Runs the command: writes the episodes and their manifest, and a summary to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
+    let manifest = args.out.with_extension("manifest.json");
+    let inputs = Inputs::new(&args.files);
+    args.force.check(&inputs, [args.out.as_path(), &manifest])?;
     let mut sampled = Vec::new();
     file::write_atomically_with(&args.out, |file| {
         let mut writer = EpisodeWriter::new(BufWriter::new(file));
@@ -85,7 +91,6 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
         }
         writer.finish()?.flush().map_err(Error::Write)
     })?;
-    let manifest = args.out.with_extension("manifest.json");
     file::write_atomically(
         &manifest,
         format!("{:#}\n", self::manifest(args, &sampled)?).as_bytes(),

@@ -22,6 +22,8 @@ use fewtag_experiments::curves::{Curve, Panel, smoothed, svg};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 
+use crate::outputs::Inputs;
+
 /// Train a model on source domains; what scores best on the dev domains is kept
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -92,6 +94,17 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
 /// The directory of the checkpoints in that of the model.
 const CHECKPOINTS: &str = "checkpoints";
 
+/// What a run writes, besides `metrics.jsonl` and the checkpoints.
+const WRITTEN: [&str; 7] = [
+    "README.md",
+    "fewtag.json",
+    "config.json",
+    "tokenizer.json",
+    "model.safetensors",
+    "train.toml",
+    "curves.svg",
+];
+
 /// One line of `metrics.jsonl`.
 #[derive(Serialize, Deserialize)]
 struct Record {
@@ -118,6 +131,9 @@ pub(super) fn train(config: &Config, dir: &Path, resume: bool) -> anyhow::Result
     if is_finished(dir) {
         bail!("training in `{}` is finished: there is nothing to resume", dir.display());
     }
+    if !resume {
+        check_directory(config, dir)?;
+    }
     let mut trainer = Trainer::new(config.clone())?;
     let n_long = trainer.n_long_sentences();
     if n_long > 0 {
@@ -142,6 +158,20 @@ pub(super) fn train(config: &Config, dir: &Path, resume: bool) -> anyhow::Result
     // Only now: until the model is written, the checkpoints are all there is.
     checkpoints.remove()?;
     Ok(trained)
+}
+
+/// Refuses to write over what the run reads, or over an encoder or model that is no run.
+fn check_directory(config: &Config, dir: &Path) -> anyhow::Result<()> {
+    let data = &config.data;
+    let read = Inputs::new(data.train.iter().chain(&data.dev).chain(&data.test));
+    let inputs = read.and_model(&config.encoder);
+    inputs.refuse(dir)?;
+    let there = WRITTEN.iter().map(|name| dir.join(name)).find(|path| path.exists());
+    if let Some(path) = there {
+        inputs.refuse(&path)?;
+        bail!("`{}` is there already: choose another directory", path.display());
+    }
+    Ok(())
 }
 
 /// The lines of an interrupted run up to its checkpoint; later ones will be written again.

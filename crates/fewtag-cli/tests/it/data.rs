@@ -95,7 +95,7 @@ fn convert_carries_every_format_to_every_other() {
     for source in sources {
         let other = path(&format!("x.{source}"));
         success(&["data", "convert", &corpus("corpus.conll"), &other]);
-        success(&["data", "convert", &other, &path("again.conll"), "--words", "blank"]);
+        success(&["data", "convert", &other, &path("again.conll"), "--words", "blank", "--force"]);
         let again = fs::read_to_string(path("again.conll")).unwrap();
         let words = |text: &str| {
             text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect::<Vec<_>>()

@@ -6,6 +6,7 @@ mod data;
 mod encoder;
 mod evaluate;
 mod model;
+mod outputs;
 mod reproduce;
 mod sample;
 mod score;

@@ -9,6 +9,7 @@ use fewtag::file;
 use fewtag::scheme::Scheme;
 
 use super::{ReadArgs, data_format, read_bytes, scheme};
+use crate::outputs::{Force, Inputs};
 
 /// Write labelled sentences in another format
 ///
@@ -29,6 +30,8 @@ pub(crate) struct Args {
     #[arg(long, value_parser = scheme(), default_value = Scheme::Iob2.name())]
     to_scheme: Scheme,
     #[command(flatten)]
+    force: Force,
+    #[command(flatten)]
     read: ReadArgs,
 }
 
@@ -39,6 +42,12 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     };
     if args.to_scheme != Scheme::Iob2 && !matches!(to, Format::Conll | Format::Hf) {
         bail!("{to} has no choice of tagging schemes; --to-scheme is for conll and hf");
+    }
+    let inputs = Inputs::new([&args.input]);
+    if args.output == Path::new("-") {
+        inputs.refuse_standard_output()?;
+    } else {
+        args.force.check(&inputs, [args.output.as_path()])?;
     }
     let (path, bytes) = read_bytes(&args.input)?;
     let corpus = data::parse(path, &bytes, &args.read.options())?;

@@ -14,6 +14,7 @@ use crate::commands::data::SupportArgs;
 use crate::commands::input::{How, Input};
 use crate::commands::tagger::TaggerArgs;
 use crate::commands::values;
+use crate::outputs::Inputs;
 
 /// Choose the unlabelled sentences that would teach most if they were labelled next
 ///
@@ -49,6 +50,7 @@ pub(crate) struct Args {
 
 /// Runs the command, writing the chosen sentences to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
+    Inputs::new(args.pool.iter().chain([&args.file])).refuse_standard_output()?;
     let support = SupportSet::new(args.read.read(&args.file)?)?;
     let adapted = args.tagger.load()?.adapt(&support).context("cannot learn from the examples")?;
     let how = How { jsonl: args.jsonl, words: args.read.words() };

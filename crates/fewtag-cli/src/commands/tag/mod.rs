@@ -24,6 +24,7 @@ use super::answers::{Colour, OutputFormat};
 use super::data::SupportArgs;
 use super::input::{How, Input, Item};
 use super::tagger::TaggerArgs;
+use crate::outputs::Inputs;
 use crate::progress::warn;
 use html::Page;
 use output::{Answer, Output};
@@ -85,13 +86,14 @@ const BATCH: usize = 64;
 
 /// Runs the command, writing the answers to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
+    let standard_input = [PathBuf::from("-")];
+    let nothing_given = args.text.is_empty() && args.input.is_empty();
+    let files = if nothing_given { &standard_input[..] } else { &args.input };
+    Inputs::new(files.iter().chain(&args.support)).refuse_standard_output()?;
     let support = read_support(args)?;
     let adapted = args.tagger.load()?.adapt(&support).context("cannot learn from the examples")?;
     let thresholds = thresholds(&args.threshold, support.tag_set())?;
     let mut output = open_output(args, &support, out);
-    let standard_input = [PathBuf::from("-")];
-    let nothing_given = args.text.is_empty() && args.input.is_empty();
-    let files = if nothing_given { &standard_input[..] } else { &args.input };
     let how = How { jsonl: args.jsonl, words: args.read.words() };
     let mut input = Input::open(&args.text, files, how)?;
     let mut failed = 0;
