@@ -7,6 +7,7 @@ mod encoder;
 mod evaluate;
 mod model;
 mod outputs;
+mod pipes;
 mod reproduce;
 mod sample;
 mod score;
