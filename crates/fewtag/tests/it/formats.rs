@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use fewtag::data::{self, Format, Note, ReadOptions};
 use fewtag::scheme::Scheme;
 use fewtag::words::WordSplit;
-use fewtag::{Domain, Sentence, Token};
+use fewtag::{Domain, Sentence, Tag, Token};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use rayon::prelude::*;
@@ -100,6 +100,21 @@ fn every_tagging_scheme_survives_the_formats_that_have_one() {
             let corpus = data::parse(Path::new("x"), &bytes, &ReadOptions::default()).unwrap();
             assert_eq!((corpus.scheme, corpus.domains), (Some(scheme), expected.clone()));
         }
+    }
+}
+
+#[test]
+fn a_first_word_that_is_a_byte_order_mark_is_not_lost() {
+    let tokens = ["\u{feff}", "\u{feff}a"].map(|word| Token { word: word.into(), tag: Tag::O });
+    let domain =
+        Domain { name: "x".into(), sentences: vec![Sentence::new(tokens.into()).unwrap()] };
+    for format in [Format::Conll, Format::Inline] {
+        let mut bytes = Vec::new();
+        data::write(format, Scheme::Iob2, std::slice::from_ref(&domain), &mut bytes).unwrap();
+        let options =
+            ReadOptions { format: Some(format), words: WordSplit::Blank, ..ReadOptions::default() };
+        let again = data::parse(Path::new("x"), &bytes, &options).unwrap();
+        assert_eq!(again.domains, std::slice::from_ref(&domain), "{format}");
     }
 }
 
