@@ -5,9 +5,11 @@
 
 mod commands;
 mod default_model;
+mod hints;
 mod outputs;
 mod progress;
 mod sha256;
+mod sources;
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -121,6 +121,19 @@ const OF_A_MODEL: [&str; 6] = [
     "model.safetensors.index.json",
 ];
 
+/// Refuses a directory within one that is read: what is written there would be read the next time.
+pub(crate) fn refuse_inside(output: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
+    let mut above = output.ancestors();
+    let real = above.find_map(|path| path.canonicalize().ok()).unwrap_or_default();
+    let inside =
+        |dir: &&PathBuf| dir.is_dir() && dir.canonicalize().is_ok_and(|dir| real.starts_with(dir));
+    if let Some(dir) = inputs.iter().find(inside) {
+        let (output, dir) = (output.display(), dir.display());
+        bail!("`{output}` lies in `{dir}`, which is read: write to another directory");
+    }
+    Ok(())
+}
+
 /// Where a file lies or will lie, spelled in one way only.
 fn place(path: &Path) -> anyhow::Result<PathBuf> {
     let shown = path.display();

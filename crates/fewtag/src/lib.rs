@@ -22,6 +22,7 @@ pub mod file;
 pub mod head;
 pub mod matrix;
 pub mod model;
+pub mod plural;
 pub mod random;
 pub mod sampler;
 pub mod scheme;

@@ -15,14 +15,16 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use fewtag::encoder::Storage;
 use fewtag::eval::{Format, table};
+use fewtag::plural::Counted;
 use fewtag::train::config::Config;
-use fewtag::train::{Checkpoints, Step, Trained, Trainer};
+use fewtag::train::{Checkpoints, LeftOut, Step, Trained, Trainer};
 use fewtag::{file, model};
 use fewtag_experiments::curves::{Curve, Panel, smoothed, svg};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 
 use crate::outputs::Inputs;
+use crate::sources;
 
 /// Train a model on source domains; what scores best on the dev domains is kept
 #[derive(Debug, clap::Args)]
@@ -135,10 +137,11 @@ pub(super) fn train(config: &Config, dir: &Path, resume: bool) -> anyhow::Result
         check_directory(config, dir)?;
     }
     let mut trainer = Trainer::new(config.clone())?;
-    let n_long = trainer.n_long_sentences();
-    if n_long > 0 {
-        let max = config.data.max_words;
-        say(format_args!("warning: {n_long} sentences of more than {max} words are left out"));
+    let LeftOut { files, n_long_sentences } = trainer.left_out();
+    sources::warn_of_left_out(files);
+    if *n_long_sentences > 0 {
+        let (n, max) = (Counted(*n_long_sentences, "sentence"), config.data.max_words);
+        say(format_args!("warning: left out as longer than {max} words: {n}"));
     }
     let mut checkpoints = Checkpoints::create(dir.join(CHECKPOINTS))?;
     if resume {
@@ -231,7 +234,8 @@ fn follow(
     let skipped = trainer.progress().skipped_queries;
     if skipped > 0 {
         say(format_args!(
-            "warning: {skipped} queries were left out: their support lacks one of their tags"
+            "warning: left out, because their support lacks one of their tags: {}",
+            Counted(usize::try_from(skipped).unwrap_or(usize::MAX), "query")
         ));
     }
     Ok(())

@@ -12,6 +12,7 @@ mod reproduce;
 mod sample;
 mod score;
 mod serve;
+mod sources;
 mod support;
 mod tag;
 mod train;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use fewtag::data::{self, ReadOptions};
 use fewtag::domain::Episode;
 use fewtag::file;
-use fewtag::sampler::{MIN_SENTENCES, Sampler, Settings};
+use fewtag::sampler::{Duplicates, MIN_SENTENCES, Sampler, Settings};
 
 use crate::error::{Error, Result};
 
@@ -103,7 +103,7 @@ fn draw_all(dir: &Path, shots: usize, drawn: &Path) -> Result<Vec<PathBuf>> {
             let mut domains = data::parse(&path, &bytes, &ReadOptions::default())?.domains;
             let mut domain = domains.swap_remove(0);
             domain.sentences.retain(|sentence| sentence.n_words() <= MAX_WORDS);
-            let sampler = Sampler::new(domain, MIN_SENTENCES)?;
+            let sampler = Sampler::new(domain, MIN_SENTENCES, Duplicates::Keep)?;
             let episodes: Vec<Episode> =
                 sampler.episodes(settings, 0).take(n_episodes).collect::<fewtag::Result<_>>()?;
             file::write_atomically_with(&out, |file| data::write_episodes(file, &episodes))?;

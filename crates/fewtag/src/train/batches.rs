@@ -16,7 +16,7 @@ use super::source::Read;
 use crate::domain::{Domain, Episode, Sentence, SupportSet, Token};
 use crate::error::{Error, Result};
 use crate::random::Random;
-use crate::sampler::{self, Sampler};
+use crate::sampler::{self, Duplicates, Sampler};
 use crate::tag::{Slot, Tag};
 
 /// What one update learns from.
@@ -182,7 +182,7 @@ impl Mixture {
     fn new(domains: Vec<Domain>, smoothing: f64) -> Result<Self> {
         let samplers = domains
             .into_iter()
-            .map(|domain| Sampler::new(domain, sampler::MIN_SENTENCES))
+            .map(|domain| Sampler::new(domain, sampler::MIN_SENTENCES, Duplicates::Keep))
             .collect::<Result<Vec<_>>>()?;
         let weight = |sampler: &Sampler| (sampler.domain().sentences.len() as f64).powf(smoothing);
         let total: f64 = samplers.iter().map(weight).sum();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use fewtag::data::{self, ReadOptions};
-use fewtag::sampler::{MIN_SENTENCES, SEED, Sampler, Settings};
+use fewtag::sampler::{Duplicates, MIN_SENTENCES, SEED, Sampler, Settings};
 use fewtag::{Domain, Random, Tag};
 
 /// The paper's average |S|: file, 1-shot, 5-shot.
@@ -25,7 +25,7 @@ fn snips() -> Vec<Sampler> {
     files
         .filter(|file| file.exists())
         .flat_map(|file| data::read_domains(&file, &ReadOptions::default()).expect("readable"))
-        .map(|domain| Sampler::new(domain, MIN_SENTENCES).expect("slots"))
+        .map(|domain| Sampler::new(domain, MIN_SENTENCES, Duplicates::Keep).expect("slots"))
         .collect()
 }
 
