@@ -24,8 +24,8 @@ use crate::{outputs, sources};
 /// Train and test with every domain held out in turn; running it again goes on with the missing cells
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  fewtag crossval --config configs/snips-1shot.toml --out runs/snips episodes/snips_1shot
-  fewtag crossval --config configs/snips-1shot.toml --out runs/snips --seeds 0,1,2 --folds 1,5 episodes/snips_1shot")]
+  fewtag crossval --config configs/snips-1shot.toml --out runs/snips data/episodes/snips_1shot
+  fewtag crossval --config configs/snips-1shot.toml --out runs/snips --seeds 0,1,2 --folds 1,5 data/episodes/snips_1shot")]
 pub(crate) struct Args {
     /// Files of one domain each (episodes, or sentences to draw them from), or directories of such files
     #[arg(required = true)]

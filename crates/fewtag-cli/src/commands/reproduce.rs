@@ -28,8 +28,8 @@ use crate::outputs::{self, Force};
 /// Run the paper's experiments and print its tables, our figures beside the published ones
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  fewtag reproduce --data episodes --encoder encoders/all-MiniLM-L6-v2 --table 1shot --html results.html
-  fewtag reproduce --data episodes --encoder encoders/all-MiniLM-L6-v2 --systems nmn-pd,vp --folds 1 --seeds 1,2,3")]
+  fewtag reproduce --data data/episodes --encoder encoders/all-MiniLM-L6-v2 --table 1shot --html results.html
+  fewtag reproduce --data data/episodes --encoder encoders/all-MiniLM-L6-v2 --systems nmn-pd,vp --folds 1 --seeds 1,2,3")]
 pub(crate) struct Args {
     /// Directory of episode files (in `…1shot…` and `…5shot…`) or of corpora to draw episodes from (docs/reproduce.md)
     #[arg(long, value_name = "DIR")]
