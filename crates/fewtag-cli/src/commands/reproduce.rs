@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use fewtag::data;
+use fewtag::data::{self, Wanted};
 use fewtag::eval::{Format, Table, table};
 use fewtag::file;
 use fewtag_experiments::reproduce::budget::Budget;
@@ -24,6 +24,7 @@ use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
 use super::values;
 use crate::outputs::{self, Force};
+use crate::sources;
 
 /// Run the paper's experiments and print its tables, our figures beside the published ones
 #[derive(Debug, clap::Args)]
@@ -129,10 +130,7 @@ impl From<BudgetName> for Budget {
 
 /// Runs the command, writing the tables to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
-    let inputs = [&args.data].into_iter().chain(&args.glove);
-    let inputs = outputs::Inputs::new(inputs).and_model(&args.encoder);
-    args.force.check(&inputs, args.html.iter().map(PathBuf::as_path))?;
-    inputs.refuse(&args.cache)?;
+    args.check_outputs()?;
     let cache = Cache::open(&args.cache.join("cells"))?;
     let mut outcomes = Outcomes::default();
     let mut domains = Vec::new();
@@ -178,6 +176,14 @@ fn read_all(corpora: &[Corpus]) -> anyhow::Result<tables::EpisodesByDomain> {
 }
 
 impl Args {
+    /// Refuses to write over what is read, and tells what of the data is not read.
+    fn check_outputs(&self) -> anyhow::Result<()> {
+        let files = sources::files(std::slice::from_ref(&self.data), Wanted::Data)?;
+        let inputs = outputs::Inputs::new(files.iter().chain(&self.glove)).and_model(&self.encoder);
+        self.force.check(&inputs, self.html.iter().map(PathBuf::as_path))?;
+        outputs::refuse_inside(&self.cache, std::slice::from_ref(&self.data))
+    }
+
     /// The systems asked for, or all that the tables show.
     fn systems(&self) -> Vec<&'static System> {
         let asked = |system: &&System| self.systems.iter().any(|key| key == system.key);
