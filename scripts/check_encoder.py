@@ -1,6 +1,6 @@
 """Compares our encoder with `transformers` on 200 real sentences and pairs.
 
-    python scripts/check_encoder.py encoders/minilm-l6 encoders/gte-small --data ../shared/data
+    python scripts/check_encoder.py encoders/minilm-l6 encoders/gte-small --data data
 
 For each encoder: the word pieces (equal), the last hidden states (largest difference), the gradient of every
 tensor (relative L2 error) and the losses of ten AdamW updates with clipping and schedule. The reference computes

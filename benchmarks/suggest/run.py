@@ -51,7 +51,7 @@ def episodes(args, corpus: Path, seed: int, directory: Path) -> dict[str, dict]:
     """The same queries with the support alone, with suggested and with random sentences added."""
     drawn = directory / "drawn.json"
     sizes = ["--shots", str(args.shots), "--episodes", "1", "--queries", str(args.queries), "--seed", str(seed)]
-    subprocess.run([args.fewtag, "sample", corpus, *sizes, "--out", drawn], check=True, capture_output=True)
+    subprocess.run([args.fewtag, "sample", corpus, *sizes, "--out", drawn, "--force"], check=True, capture_output=True)
     [[episode]] = json.loads(drawn.read_text(encoding="utf-8")).values()
     support, queries = chosen_of(episode["support"]), chosen_of(episode["query"])
     others = sorted(set(sentences(corpus)) - set(support) - set(queries))

@@ -5,8 +5,11 @@
 
 mod commands;
 mod default_model;
+mod hints;
+mod outputs;
 mod progress;
 mod sha256;
+mod sources;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -55,8 +58,11 @@ fn joined(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     joined
 }
 
+/// Whether the cause is an output that nobody reads any more, whoever was writing to it.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .downcast_ref::<std::io::Error>()
-        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    let kind = |cause: &(dyn std::error::Error + 'static)| {
+        let of_json = || cause.downcast_ref().and_then(serde_json::Error::io_error_kind);
+        cause.downcast_ref().map(std::io::Error::kind).or_else(of_json)
+    };
+    error.chain().any(|cause| kind(cause) == Some(std::io::ErrorKind::BrokenPipe))
 }

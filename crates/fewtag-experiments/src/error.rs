@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use fewtag::plural::Counted;
+
 /// `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -18,7 +20,8 @@ pub enum Error {
     WordVectors { path: PathBuf, reason: String },
     /// An experiment without a test, a dev and a source domain.
     #[error(
-        "`{dir}` has {n_domains} domains; an experiment needs at least 3: test, dev and source"
+        "`{dir}` has {}; an experiment needs at least 3: test, dev and source",
+        Counted(*.n_domains, "domain")
     )]
     TooFewDomains { dir: PathBuf, n_domains: usize },
     /// A system over GloVe vectors without any.

@@ -280,10 +280,7 @@ pub fn label(text: &str, spans: &[LabelledSpan]) -> ApiResult<Sentence> {
     match data::label_text(text, labels, &ReadOptions::default()) {
         Ok((sentence, _)) => Ok(sentence),
         Err(Error::Data { problem, .. }) => {
-            // What the command line would repair, a client can only mend.
-            let message = problem.to_string();
-            let message = message.split(" (--repair").next().unwrap_or_default();
-            Err(ApiError::new(Code::InvalidExample, message))
+            Err(ApiError::new(Code::InvalidExample, problem.to_string()))
         }
         Err(error) => Err(error.into()),
     }

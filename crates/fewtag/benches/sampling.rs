@@ -3,7 +3,7 @@
 //! `cargo bench -p fewtag --bench sampling`
 
 use divan::{Bencher, black_box};
-use fewtag::sampler::{MIN_SENTENCES, Sampler, Settings};
+use fewtag::sampler::{Duplicates, MIN_SENTENCES, Sampler, Settings};
 use fewtag::{Domain, Random, Sentence, Slot, Tag, Token};
 
 fn main() {
@@ -34,14 +34,14 @@ fn sentence(slots: &[Slot], random: &mut Random) -> Sentence {
 #[divan::bench]
 fn index_a_domain(bencher: Bencher) {
     let domain = domain();
-    bencher
-        .with_inputs(|| domain.clone())
-        .bench_values(|domain| Sampler::new(domain, MIN_SENTENCES).expect("slots"));
+    bencher.with_inputs(|| domain.clone()).bench_values(|domain| {
+        Sampler::new(domain, MIN_SENTENCES, Duplicates::Keep).expect("slots")
+    });
 }
 
 #[divan::bench(args = [1, 5, 20])]
 fn draw_100_episodes(bencher: Bencher, shots: usize) {
-    let sampler = Sampler::new(domain(), MIN_SENTENCES).expect("slots");
+    let sampler = Sampler::new(domain(), MIN_SENTENCES, Duplicates::Keep).expect("slots");
     let settings = Settings { shots, queries: 10, ..Settings::default() };
     bencher.bench(|| {
         for episode in sampler.episodes(settings, 0).take(100) {

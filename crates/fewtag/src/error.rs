@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::data::{Format, Place, Problem};
 use crate::encoder::Storage;
+use crate::plural::Counted;
 use crate::tag::Slot;
 
 /// `Result` with this crate's [`Error`].
@@ -49,7 +50,8 @@ pub enum Error {
     EmptySupport,
     /// A domain in which no slot occurs often enough to be sampled.
     #[error(
-        "domain `{domain}` has no slot to sample: none occurs in {min_sentences} sentences or more"
+        "domain `{domain}` has no slot to sample: none occurs in {} or more",
+        Counted(*.min_sentences, "sentence")
     )]
     NothingToSample { domain: String, min_sentences: usize },
     /// Two files with a domain of the same name.
@@ -57,8 +59,9 @@ pub enum Error {
     DuplicateDomain { domain: String, path: PathBuf },
     /// A domain whose sentences do not suffice for one episode.
     #[error(
-        "domain `{domain}` is too small: a support set of {support} sentences leaves {left}, \
-         but an episode should have {queries} queries"
+        "domain `{domain}` is too small: a support set of {} leaves {left}, but an episode should have {}",
+        Counted(*.support, "sentence"),
+        Counted(*.queries, "query")
     )]
     TooFewSentences { domain: String, support: usize, left: usize, queries: usize },
     /// A support set that legal BIO cannot begin to apply.

@@ -1,7 +1,7 @@
 //! Files: read as checked UTF-8, written whole or not at all.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
@@ -56,7 +56,8 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// As [`write_atomically`], for content that is made piece by piece: `fill` writes to a temporary file
-/// in the same directory, which is then synchronised and renamed.
+/// in the same directory, which is then synchronised and renamed. Behind a link, the file it points to is replaced.
+/// What is no file, such as `/dev/null` or a pipe, is written to as it is.
 ///
 /// # Errors
 ///
@@ -65,8 +66,18 @@ pub fn write_atomically_with(
     path: &Path,
     fill: impl FnOnce(&mut File) -> Result<()>,
 ) -> Result<()> {
-    let fail = |source| Error::File { path: path.to_owned(), source };
-    let directory = match path.parent() {
+    let fail = |source| Error::File { path: path.to_owned(), source: without_path(source) };
+    let fill = |file: &mut File| {
+        fill(file).map_err(|error| match error {
+            Error::Write(source) => fail(source),
+            other => other,
+        })
+    };
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return fill(&mut File::options().write(true).open(path).map_err(fail)?);
+    }
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let directory = match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
@@ -76,13 +87,20 @@ pub fn write_atomically_with(
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(directory).map_err(fail)?;
-    fill(file.as_file_mut()).map_err(|error| match error {
-        Error::Write(source) => fail(source),
-        other => other,
-    })?;
+    fill(file.as_file_mut())?;
     file.as_file().sync_all().map_err(fail)?;
-    file.persist(path).map_err(|error| fail(error.error))?;
+    file.persist(&target).map_err(|error| fail(error.error))?;
     Ok(())
+}
+
+/// The error without the name of the temporary file, which means nothing to anybody.
+fn without_path(error: io::Error) -> io::Error {
+    if error.raw_os_error().is_some() {
+        return error;
+    }
+    let cause = error.get_ref().and_then(|named| named.source());
+    let code = cause.and_then(|cause| cause.downcast_ref()).and_then(io::Error::raw_os_error);
+    code.map_or_else(|| io::Error::from(error.kind()), io::Error::from_raw_os_error)
 }
 
 /// Removes what a killed process left behind in a directory where nobody else writes now.
@@ -133,6 +151,31 @@ mod tests {
         assert!(matches!(result, Err(Error::EmptySupport)));
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn an_error_names_the_file_and_not_the_temporary_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = write_atomically(&directory.path().join("none/x"), b"x").unwrap_err();
+        let Error::File { path, source } = &error else { panic!("{error}") };
+        assert!(path.ends_with("none/x"));
+        assert_eq!(source.kind(), io::ErrorKind::NotFound);
+        assert!(!source.to_string().contains(TEMPORARY), "{source}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_a_link_and_a_device_a_device() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        write_atomically(&path("x"), b"old").unwrap();
+        std::os::unix::fs::symlink("x", path("link")).unwrap();
+        write_atomically(&path("link"), b"new").unwrap();
+        assert!(path("link").is_symlink());
+        assert_eq!(std::fs::read(path("x")).unwrap(), b"new");
+        std::os::unix::fs::symlink("/dev/null", path("null")).unwrap();
+        write_atomically(&path("null"), b"nothing").unwrap();
+        assert_eq!(std::fs::read(path("null")).unwrap(), b"");
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub mod head;
 pub mod matrix;
 pub mod model;
 pub mod names;
+pub mod plural;
 pub mod random;
 pub mod sampler;
 pub mod scheme;

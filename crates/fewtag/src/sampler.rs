@@ -13,6 +13,10 @@
 //!
 //! Everything drawn is a function of the domain, the settings and the generator's seed.
 
+use std::collections::{HashMap, HashSet};
+
+use serde::Serialize;
+
 use crate::domain::{Domain, Episode, Sentence, SupportSet};
 use crate::error::{Error, Result};
 use crate::random::Random;
@@ -39,20 +43,47 @@ impl Default for Settings {
 /// The least number of sentences in which a tag must occur to be sampled, unless told otherwise.
 pub const MIN_SENTENCES: usize = 2;
 
+/// What becomes of a sentence that repeats another one, words and tags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Duplicates {
+    /// It is left out, and no query has the words of a sentence of its support, whatever its tags.
+    LeaveOut,
+    /// It is drawn like any other, as in the paper: a query may then stand in its own support.
+    Keep,
+}
+
+/// How many sentences of a domain no episode is drawn from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Those with a tag that is too rare.
+    pub rare: usize,
+    /// Those that repeat another.
+    pub duplicates: usize,
+}
+
+impl LeftOut {
+    /// All of them.
+    #[must_use]
+    pub fn n(self) -> usize {
+        self.rare + self.duplicates
+    }
+}
+
 /// The seed of commands that are given none. Any other is as good.
 pub const SEED: u64 = 42;
 
 /// A domain, indexed for drawing episodes.
 ///
 /// ```
-/// use fewtag::sampler::{MIN_SENTENCES, SEED, Sampler, Settings};
+/// use fewtag::sampler::{Duplicates, MIN_SENTENCES, SEED, Sampler, Settings};
 /// use fewtag::{Domain, Sentence, Token};
 ///
 /// let token = |word: &str, tag: &str| Ok(Token { word: word.into(), tag: tag.parse()? });
 /// let sentence = |city| Sentence::new(vec![token("to", "O")?, token(city, "B-city")?]);
 /// let sentences = ["paris", "rome", "oslo"].map(sentence).into_iter().collect::<fewtag::Result<_>>()?;
 ///
-/// let sampler = Sampler::new(Domain { name: "travel".into(), sentences }, MIN_SENTENCES)?;
+/// let domain = Domain { name: "travel".into(), sentences };
+/// let sampler = Sampler::new(domain, MIN_SENTENCES, Duplicates::LeaveOut)?;
 /// let settings = Settings { shots: 1, queries: 2, keep: 0.0 };
 /// for episode in sampler.episodes(settings, SEED).take(10) {
 ///     assert_eq!(episode?.support.sentences().len(), 1);
@@ -62,14 +93,25 @@ pub const SEED: u64 = 42;
 #[derive(Debug, Clone)]
 pub struct Sampler {
     domain: Domain,
+    pool: Pool,
+}
+
+/// What may be drawn from a domain.
+#[derive(Debug, Clone)]
+struct Pool {
     tag_set: TagSet,
     /// By sentence: the distinct tags in it, as indices of `tag_set`.
     tags_of: Vec<Vec<usize>>,
     /// By tag: the sentences it may be drawn from. Empty if the tag is left out.
     sentences_of: Vec<Vec<usize>>,
+    /// By tag: the number of sentences before any was left out as too rare.
+    n_at_first: Vec<usize>,
     /// The sentences that contain no tag that is left out.
     eligible: Vec<usize>,
     left_out: Vec<usize>,
+    n_duplicates: usize,
+    /// By sentence: the first one with its words, so that no query has the words of a support sentence; `None` if it may.
+    first_with_words: Option<Vec<usize>>,
 }
 
 /// The sentences of one episode as positions in the domain.
@@ -81,28 +123,48 @@ pub struct Draw {
     pub queries: Vec<usize>,
 }
 
-impl Sampler {
-    /// Indexes `domain`. A tag in fewer than `min_sentences` sentences is left out, with its sentences;
-    /// should that make another tag too rare, so is that one.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NothingToSample`] if no slot remains.
-    pub fn new(domain: Domain, min_sentences: usize) -> Result<Self> {
+impl Pool {
+    fn new(domain: &Domain, min_sentences: usize, duplicates: Duplicates) -> Self {
         let tag_set = domain.tag_set();
         let tags_of: Vec<_> = domain.sentences.iter().map(|s| distinct_tags(s, &tag_set)).collect();
-        let mut sentences_of = vec![Vec::new(); tag_set.n_tags()];
-        let mut left_out = Vec::new();
         let mut eligible: Vec<usize> = (0..tags_of.len()).collect();
+        if duplicates == Duplicates::LeaveOut {
+            let mut seen = HashSet::new();
+            eligible.retain(|&s| seen.insert(&domain.sentences[s]));
+        }
+        let mut pool = Self {
+            sentences_of: vec![Vec::new(); tag_set.n_tags()],
+            n_at_first: Vec::new(),
+            left_out: Vec::new(),
+            n_duplicates: tags_of.len() - eligible.len(),
+            first_with_words: match duplicates {
+                Duplicates::LeaveOut => Some(first_with_words(&domain.sentences)),
+                Duplicates::Keep => None,
+            },
+            tag_set,
+            tags_of,
+            eligible,
+        };
+        pool.leave_out_rare(min_sentences);
+        pool
+    }
+
+    /// Leaves out tags in too few sentences, with these, until none is left that is too rare.
+    fn leave_out_rare(&mut self, min_sentences: usize) {
+        let Self { tags_of, sentences_of, eligible, left_out, .. } = self;
+        let n_tags = sentences_of.len();
         loop {
             sentences_of.iter_mut().for_each(Vec::clear);
-            for &s in &eligible {
+            for &s in &*eligible {
                 for &tag in &tags_of[s] {
                     sentences_of[tag].push(s);
                 }
             }
+            if self.n_at_first.is_empty() {
+                self.n_at_first = sentences_of.iter().map(Vec::len).collect();
+            }
             let rare = |tag: &usize| (1..min_sentences).contains(&sentences_of[*tag].len());
-            let too_rare: Vec<usize> = (0..tag_set.n_tags()).filter(rare).collect();
+            let too_rare: Vec<usize> = (0..n_tags).filter(rare).collect();
             if too_rare.is_empty() {
                 break;
             }
@@ -111,42 +173,96 @@ impl Sampler {
         }
         // A tag can also lose its last sentence to another one.
         let lost = |tag: &usize| sentences_of[*tag].is_empty() && !left_out.contains(tag);
-        left_out.extend((1..tag_set.n_tags()).filter(lost).collect::<Vec<_>>());
+        let lost: Vec<usize> = (1..n_tags).filter(lost).collect();
+        left_out.extend(lost);
         left_out.sort_unstable();
-        if sentences_of[1..].iter().all(Vec::is_empty) {
-            return Err(Error::NothingToSample { domain: domain.name, min_sentences });
-        }
-        Ok(Self { domain, tag_set, tags_of, sentences_of, eligible, left_out })
     }
 
-    /// The domain that is sampled.
+    fn scarce(&self, shots: usize) -> impl Iterator<Item = usize> {
+        (0..self.sentences_of.len())
+            .filter(move |&tag| (1..shots).contains(&self.sentences_of[tag].len()))
+    }
+}
+
+/// The tags of a domain of which a [`Sampler`] would leave out the sentences or has fewer than `shots`, and in how many
+/// sentences each occurs.
+#[must_use]
+pub fn rare_tags(
+    domain: &Domain,
+    min_sentences: usize,
+    duplicates: Duplicates,
+    shots: usize,
+) -> Vec<(Tag, usize)> {
+    let pool = Pool::new(domain, min_sentences, duplicates);
+    let mut rare: Vec<usize> = pool.scarce(shots).chain(pool.left_out.iter().copied()).collect();
+    rare.sort_unstable();
+    let tags = pool.tag_set.tags();
+    rare.into_iter().map(|tag| (tags[tag].clone(), pool.n_at_first[tag])).collect()
+}
+
+/// By sentence: the first one that has the same words.
+fn first_with_words(sentences: &[Sentence]) -> Vec<usize> {
+    let mut first = HashMap::new();
+    let words = sentences.iter().map(|sentence| sentence.words().collect::<Vec<_>>());
+    words.enumerate().map(|(s, words)| *first.entry(words).or_insert(s)).collect()
+}
+
+impl Sampler {
+    /// Indexes `domain`. A tag in fewer than `min_sentences` sentences is left out, with its sentences;
+    /// should that make another tag too rare, so is that one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NothingToSample`] if no slot remains.
+    pub fn new(domain: Domain, min_sentences: usize, duplicates: Duplicates) -> Result<Self> {
+        let pool = Pool::new(&domain, min_sentences, duplicates);
+        if pool.sentences_of[1..].iter().all(Vec::is_empty) {
+            return Err(Error::NothingToSample { domain: domain.name, min_sentences });
+        }
+        Ok(Self { domain, pool })
+    }
+
+    /// The domain that is sampled, with what is left out.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
 
+    /// The number of sentences that episodes are drawn from.
+    pub fn n_sentences(&self) -> usize {
+        self.pool.eligible.len()
+    }
+
+    /// The number of the other sentences.
+    pub fn left_out_sentences(&self) -> LeftOut {
+        let duplicates = self.pool.n_duplicates;
+        let rare = self.domain.sentences.len() - duplicates - self.n_sentences();
+        LeftOut { rare, duplicates }
+    }
+
     /// The tags that are too rare to be sampled.
     pub fn left_out(&self) -> impl Iterator<Item = &Tag> {
-        self.left_out.iter().map(|&tag| &self.tag_set.tags()[tag])
+        self.pool.left_out.iter().map(|&tag| &self.pool.tag_set.tags()[tag])
     }
 
     /// The tags that occur in fewer than `shots` sentences, with the number of these. All of those
     /// sentences are in every support set.
     pub fn scarce(&self, shots: usize) -> impl Iterator<Item = (&Tag, usize)> {
-        let counts = self.sentences_of.iter().map(Vec::len);
-        self.tag_set.tags().iter().zip(counts).filter(move |(_, n)| (1..shots).contains(n))
+        let Pool { tag_set, sentences_of, .. } = &self.pool;
+        self.pool.scarce(shots).map(|tag| (&tag_set.tags()[tag], sentences_of[tag].len()))
     }
 
     /// Draws a support set by Algorithm 1, as positions in the domain in the order of selection.
     pub fn support(&self, settings: &Settings, random: &mut Random) -> Vec<usize> {
-        let needed = |tag: usize| settings.shots.min(self.sentences_of[tag].len());
-        let mut count = vec![0; self.tag_set.n_tags()];
-        let mut selected = Selection::new(self.tags_of.len());
+        let Pool { tags_of, sentences_of, .. } = &self.pool;
+        let needed = |tag: usize| settings.shots.min(sentences_of[tag].len());
+        let mut count = vec![0; sentences_of.len()];
+        let mut selected = Selection::new(tags_of.len());
         let mut order: Vec<usize> = (0..count.len()).collect();
         random.shuffle(&mut order);
         for tag in order {
             while count[tag] < needed(tag) {
-                let s = selected.add_from(&self.sentences_of[tag], random);
-                for &tag in &self.tags_of[s] {
+                let s = selected.add_from(&sentences_of[tag], random);
+                for &tag in &tags_of[s] {
                     count[tag] += 1;
                 }
             }
@@ -154,10 +270,10 @@ impl Sampler {
 
         let mut support = selected.sentences;
         support.retain(|&s| {
-            let superfluous = self.tags_of[s].iter().all(|&tag| count[tag] > needed(tag));
+            let superfluous = tags_of[s].iter().all(|&tag| count[tag] > needed(tag));
             let removed = superfluous && random.unit() >= settings.keep;
             if removed {
-                for &tag in &self.tags_of[s] {
+                for &tag in &tags_of[s] {
                     count[tag] -= 1;
                 }
             }
@@ -171,13 +287,20 @@ impl Sampler {
     /// The queries are fewer than `settings.queries` if the domain has no more sentences.
     pub fn draw(&self, settings: &Settings, random: &mut Random) -> Draw {
         let support = self.support(settings, random);
-        let n_queries = settings.queries.min(self.eligible.len() - support.len());
-        let mut selected = Selection::new(self.tags_of.len());
+        let Pool { eligible, first_with_words, .. } = &self.pool;
+        let mut selected = Selection::new(self.domain.sentences.len());
         for &s in &support {
             selected.is_in[s] = true;
         }
-        for _ in 0..n_queries {
-            selected.add_from(&self.eligible, random);
+        if let Some(first) = first_with_words {
+            let of_support: HashSet<usize> = support.iter().map(|&s| first[s]).collect();
+            for &s in eligible.iter().filter(|&&s| of_support.contains(&first[s])) {
+                selected.is_in[s] = true;
+            }
+        }
+        let n_left = eligible.iter().filter(|&&s| !selected.is_in[s]).count();
+        for _ in 0..settings.queries.min(n_left) {
+            selected.add_from(eligible, random);
         }
         Draw { support, queries: selected.sentences }
     }
@@ -301,13 +424,26 @@ mod tests {
         })
     }
 
+    /// As [`any_domain`], of so few words that many sentences are the same, or the same but for their tags.
+    fn any_domain_of_words() -> impl Strategy<Value = Domain> {
+        let tag = prop::sample::select(vec!["O", "B-a", "I-a", "B-b"]);
+        let token = (prop::sample::select(vec!["v", "w"]), tag)
+            .prop_map(|(word, tag)| Token { word: word.into(), tag: tag.parse().unwrap() });
+        let sentence =
+            prop::collection::vec(token, 1..4).prop_map(|tokens| Sentence::new(tokens).unwrap());
+        prop::collection::vec(sentence, 1..30).prop_map(|mut sentences| {
+            sentences.extend(domain(&["B-a"]).sentences); // There is always something to sample.
+            Domain { name: "test".into(), sentences }
+        })
+    }
+
     proptest! {
         #[test]
         fn a_support_set_covers_every_tag_and_is_minimal_without_keep(
             domain in any_domain(), shots in 1_usize..6, seed: u64
         ) {
             let settings = Settings { shots, keep: 0.0, ..Settings::default() };
-            let sampler = Sampler::new(domain.clone(), 1).unwrap();
+            let sampler = Sampler::new(domain.clone(), 1, Duplicates::Keep).unwrap();
             let support = sampler.support(&settings, &mut Random::new(seed));
             prop_assert!(covers(&domain, &support, shots));
             for without in &support {
@@ -317,11 +453,43 @@ mod tests {
         }
 
         #[test]
+        fn no_query_repeats_its_support_or_another_query(
+            domain in any_domain_of_words(), queries in 0_usize..40, shots in 1_usize..4, seed: u64
+        ) {
+            let settings = Settings { shots, queries, ..Settings::default() };
+            let sampler = Sampler::new(domain.clone(), 1, Duplicates::LeaveOut).unwrap();
+            let distinct: HashSet<&Sentence> = domain.sentences.iter().collect();
+            prop_assert_eq!(sampler.n_sentences(), distinct.len());
+            let draw = sampler.draw(&settings, &mut Random::new(seed));
+            let words = |s: &usize| domain.sentences[*s].words().collect::<Vec<_>>();
+            let support: HashSet<Vec<&str>> = draw.support.iter().map(words).collect();
+            prop_assert!(draw.queries.iter().all(|query| !support.contains(&words(query))));
+            let queried: HashSet<&Sentence> = draw.queries.iter().map(|q| &domain.sentences[*q]).collect();
+            prop_assert_eq!(queried.len(), draw.queries.len());
+            let left = distinct.iter().filter(|s| !support.contains(&s.words().collect::<Vec<_>>()));
+            prop_assert_eq!(draw.queries.len(), queries.min(left.count()));
+        }
+
+        #[test]
+        fn without_duplicates_both_ways_draw_the_same(
+            domain in any_domain_of_words(), seed: u64
+        ) {
+            let mut domain = domain;
+            let mut seen = HashSet::new();
+            domain.sentences.retain(|s| seen.insert(s.words().map(str::to_owned).collect::<Vec<_>>()));
+            let draw = |duplicates| {
+                let sampler = Sampler::new(domain.clone(), 1, duplicates).ok()?;
+                Some(sampler.draw(&Settings::default(), &mut Random::new(seed)))
+            };
+            prop_assert_eq!(draw(Duplicates::Keep), draw(Duplicates::LeaveOut));
+        }
+
+        #[test]
         fn support_and_queries_are_distinct_sentences(
             domain in any_domain(), queries in 0_usize..40, seed: u64
         ) {
             let settings = Settings { queries, ..Settings::default() };
-            let sampler = Sampler::new(domain.clone(), 1).unwrap();
+            let sampler = Sampler::new(domain.clone(), 1, Duplicates::Keep).unwrap();
             let draw = sampler.draw(&settings, &mut Random::new(seed));
             prop_assert!(covers(&domain, &draw.support, 1));
             let left = domain.sentences.len() - draw.support.len();
@@ -338,7 +506,7 @@ mod tests {
     fn keeping_everything_leaves_the_greedy_selection() {
         // `B-a` alone needs one sentence; only if `B-b` comes later is the first one superfluous.
         let domain = domain(&["B-a", "B-a", "B-a B-b", "B-a B-b"]);
-        let sampler = Sampler::new(domain, 1).unwrap();
+        let sampler = Sampler::new(domain, 1, Duplicates::Keep).unwrap();
         let sizes = |keep: f64| -> usize {
             let settings = Settings { keep, ..Settings::default() };
             let size = |seed| sampler.support(&settings, &mut Random::new(seed)).len();
@@ -354,7 +522,7 @@ mod tests {
     fn rare_tags_are_left_out_with_their_sentences() {
         // Without its only `I-b` sentence, `B-b` occurs once: it goes too.
         let domain = domain(&["B-a", "B-a O", "B-b I-b", "B-b", "O"]);
-        let sampler = Sampler::new(domain, MIN_SENTENCES).unwrap();
+        let sampler = Sampler::new(domain, MIN_SENTENCES, Duplicates::Keep).unwrap();
         let left_out: Vec<String> = sampler.left_out().map(ToString::to_string).collect();
         assert_eq!(left_out, ["B-b", "I-b"]);
         let settings = Settings { shots: 5, queries: 9, keep: 0.0 };
@@ -364,21 +532,40 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_out_is_counted_once() {
+        // The third repeats the first; the second has the only `B-b`.
+        let mut domain = domain(&["B-a", "B-b", "B-a", "B-a B-a"]);
+        let sampler = Sampler::new(domain.clone(), 2, Duplicates::LeaveOut).unwrap();
+        assert_eq!(sampler.n_sentences(), 2);
+        assert_eq!(sampler.left_out_sentences(), LeftOut { rare: 1, duplicates: 1 });
+        let kept = Sampler::new(domain.clone(), 2, Duplicates::Keep).unwrap();
+        assert_eq!((kept.n_sentences(), kept.left_out_sentences().n()), (3, 1));
+        let rare = |domain: &Domain, shots| -> Vec<(String, usize)> {
+            let rare = rare_tags(domain, 2, Duplicates::LeaveOut, shots);
+            rare.into_iter().map(|(tag, n)| (tag.to_string(), n)).collect()
+        };
+        assert_eq!(rare(&domain, 2), [("B-b".to_owned(), 1)]);
+        domain.sentences.push(domain.sentences[1].clone());
+        // A repetition is no second sentence.
+        assert_eq!(rare(&domain, 3), [("B-a".to_owned(), 2), ("B-b".to_owned(), 1)]);
+    }
+
+    #[test]
     fn scarce_tags_are_named_with_their_counts() {
-        let sampler = Sampler::new(domain(&["B-a O", "B-a O", "O"]), 2).unwrap();
+        let sampler = Sampler::new(domain(&["B-a O", "B-a O", "O"]), 2, Duplicates::Keep).unwrap();
         let scarce: Vec<_> = sampler.scarce(3).map(|(tag, n)| (tag.to_string(), n)).collect();
         assert_eq!(scarce, [("B-a".to_owned(), 2)]);
     }
 
     #[test]
     fn a_domain_without_enough_labels_is_refused() {
-        let error = Sampler::new(domain(&["O", "B-a"]), 2).unwrap_err();
+        let error = Sampler::new(domain(&["O", "B-a"]), 2, Duplicates::Keep).unwrap_err();
         assert!(matches!(error, Error::NothingToSample { min_sentences: 2, .. }), "{error}");
     }
 
     #[test]
     fn too_few_sentences_for_the_queries_are_an_error() {
-        let sampler = Sampler::new(domain(&["B-a", "B-a", "B-a"]), 2).unwrap();
+        let sampler = Sampler::new(domain(&["B-a", "B-a", "B-a"]), 2, Duplicates::Keep).unwrap();
         let settings = Settings { shots: 1, queries: 3, keep: 0.2 };
         let error = sampler.episode(&settings, &mut Random::new(0)).unwrap_err();
         assert!(matches!(error, Error::TooFewSentences { left: 2, queries: 3, .. }), "{error}");
@@ -386,8 +573,12 @@ mod tests {
 
     #[test]
     fn an_episode_depends_on_seed_and_number_only() {
-        let sampler =
-            Sampler::new(domain(&["B-a", "B-a O", "B-a I-a", "O B-a I-a", "O"]), 2).unwrap();
+        let sampler = Sampler::new(
+            domain(&["B-a", "B-a O", "B-a I-a", "O B-a I-a", "O"]),
+            2,
+            Duplicates::Keep,
+        )
+        .unwrap();
         let settings = Settings { shots: 1, queries: 2, keep: 0.2 };
         let take = |seed| -> Vec<Episode> {
             sampler.episodes(settings, seed).take(8).map(Result::unwrap).collect()

@@ -39,6 +39,9 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
         Target::Powershell => Shell::PowerShell,
         Target::Zsh => Shell::Zsh,
     };
-    clap_complete::generate(shell, &mut crate::Cli::command(), "fewtag", out);
+    // Into memory first: the generator panics if its output fails.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut crate::Cli::command(), "fewtag", &mut script);
+    out.write_all(&script)?;
     Ok(())
 }

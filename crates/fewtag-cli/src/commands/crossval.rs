@@ -10,6 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
+use fewtag::data::Wanted;
 use fewtag::eval::{Cell, Format, Summary, Table, table};
 use fewtag::evaluate::evaluate;
 use fewtag::train::{DevScores, source};
@@ -18,14 +19,15 @@ use serde::{Deserialize, Serialize};
 
 use super::train::{Settings, is_finished, train};
 use super::values;
+use crate::{outputs, sources};
 
 /// Train and test with every domain held out in turn; running it again goes on with the missing cells
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  fewtag crossval --config configs/snips-1shot.toml --out runs/snips episodes/snips_1shot
-  fewtag crossval --config configs/snips-1shot.toml --out runs/snips --seeds 0,1,2 --folds 1,5 episodes/snips_1shot")]
+  fewtag crossval --config configs/snips-1shot.toml --out runs/snips data/episodes/snips_1shot
+  fewtag crossval --config configs/snips-1shot.toml --out runs/snips --seeds 0,1,2 --folds 1,5 data/episodes/snips_1shot")]
 pub(crate) struct Args {
-    /// Files of one domain each (episodes, or sentences to draw them from), or a directory of such files
+    /// Files of one domain each (episodes, or sentences to draw them from), or directories of such files
     #[arg(required = true)]
     domains: Vec<PathBuf>,
     #[command(flatten)]
@@ -57,7 +59,12 @@ struct Scores {
 
 /// Runs what is missing and writes the table of all folds to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
-    let files = source::files(&args.domains)?;
+    ensure!(
+        !args.domains.iter().any(|path| sources::is_standard_input(path)),
+        "every fold reads the domains again, which standard input cannot give: name files"
+    );
+    let files = sources::files(&args.domains, Wanted::Data)?;
+    outputs::refuse_inside(&args.out, &args.domains)?;
     ensure!(
         files.len() >= 3,
         "a fold needs a test, a dev and a training domain: give three files or more"

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use fewtag::data::{self, EpisodeWriter, Writer};
 use fewtag::eval::{Cell, EpisodeScore, Format, Report, Summary, Table, table};
 use fewtag::evaluate::{Evaluation, evaluate};
@@ -13,6 +13,8 @@ use fewtag::{
 use serde_json::{Value, json};
 
 use super::values;
+use crate::outputs::{Force, Inputs};
+use crate::sources::{self, EpisodeFile};
 use crate::{progress, sha256};
 
 /// Score a model on episodes it was not trained on
@@ -26,7 +28,7 @@ use crate::{progress, sha256};
 pub(crate) struct Args {
     /// Model directory written by `fewtag train`
     model: PathBuf,
-    /// Episode files (docs/episodes.md)
+    /// Episode files (docs/episodes.md), or directories of them; `-` is standard input
     #[arg(required = true)]
     episodes: Vec<PathBuf>,
     /// The same model trained with another seed; scores are then averaged over all; may be repeated
@@ -53,6 +55,8 @@ pub(crate) struct Args {
     /// Write all scores as JSON to this file, with the model, its settings and the checksums of the data
     #[arg(long, value_name = "FILE")]
     results: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
     /// How to print the tables
     #[arg(long, value_parser = values::table_format(), default_value = Format::Text.name())]
     format: Format,
@@ -63,9 +67,22 @@ pub(crate) struct Args {
 
 /// Runs the command, writing the tables to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
-    let episodes = read_episodes(args)?;
+    let models = [&args.model].into_iter().chain(&args.also);
+    let files = sources::episodes(&args.episodes)?;
+    let inputs = Inputs::new(files.iter().map(|file| &file.path));
+    let inputs = models.clone().fold(inputs, |all, dir| all.and_model(dir));
+    let outputs = [&args.predictions, &args.results].into_iter().flatten();
+    args.force.check(&inputs, outputs.map(PathBuf::as_path))?;
+    let first = |file: &EpisodeFile| {
+        let first = args.first.unwrap_or(usize::MAX).min(file.episodes.len());
+        file.episodes[..first].to_vec()
+    };
+    let mut episodes: Vec<Episode> = files.iter().flat_map(first).collect();
+    if args.names_only {
+        episodes = episodes.into_iter().map(without_examples).collect::<fewtag::Result<_>>()?;
+    }
     let mut evaluations = Vec::new();
-    for path in [&args.model].into_iter().chain(&args.also) {
+    for path in models {
         let tagger = load(path, args)?;
         let bar = progress::episodes(episodes.len(), &path.display().to_string());
         evaluations.push((tagger.settings().clone(), evaluate(&tagger, &episodes, || bar.inc(1))?));
@@ -81,7 +98,7 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
         tables.push(seeds(&reports));
     }
     if let Some(path) = &args.results {
-        let text = format!("{:#}\n", results(args, settings, &tables)?);
+        let text = format!("{:#}\n", results(args, settings, &files, &tables)?);
         file::write_atomically(path, text.as_bytes())?;
     }
     let tables = values::asked_for(tables, &args.tables);
@@ -89,20 +106,10 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn read_episodes(args: &Args) -> anyhow::Result<Vec<Episode>> {
-    let mut episodes = Vec::new();
-    for path in &args.episodes {
-        let of_file = data::read_episodes(path)?;
-        ensure!(!of_file.is_empty(), "`{}` holds no episode", path.display());
-        episodes.extend(of_file.into_iter().take(args.first.unwrap_or(usize::MAX)));
-    }
-    if args.names_only {
-        for episode in &mut episodes {
-            let labels = episode.support.shown_slots();
-            episode.support = SupportSet::with_labels(Vec::new(), labels)?;
-        }
-    }
-    Ok(episodes)
+/// The same episode whose labels have lost their examples.
+fn without_examples(mut episode: Episode) -> fewtag::Result<Episode> {
+    episode.support = SupportSet::with_labels(Vec::new(), episode.support.shown_slots())?;
+    Ok(episode)
 }
 
 fn load(path: &Path, args: &Args) -> anyhow::Result<Tagger> {
@@ -209,20 +216,27 @@ fn seeds(reports: &[&Report]) -> Table {
 }
 
 /// The scores with all that decides them.
-fn results(args: &Args, settings: &ModelSettings, tables: &[Table]) -> anyhow::Result<Value> {
-    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let named = |path: &PathBuf, file: &Path| -> anyhow::Result<Value> {
-        Ok(json!({"name": name(path), "sha256": sha256::of_file(file)?}))
+fn results(
+    args: &Args,
+    settings: &ModelSettings,
+    files: &[EpisodeFile],
+    tables: &[Table],
+) -> anyhow::Result<Value> {
+    let named = |path: &Path, sha256: &str| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        json!({"name": name, "sha256": sha256})
     };
     let models = [&args.model].into_iter().chain(&args.also);
-    let models = models.map(|dir| named(dir, &dir.join("model.safetensors")));
-    let data = args.episodes.iter().map(|path| named(path, path));
+    let models = models.map(|dir| -> anyhow::Result<Value> {
+        Ok(named(dir, &sha256::of_file(&dir.join("model.safetensors"))?))
+    });
+    let data = files.iter().map(|file| named(sources::name(&file.path), &file.sha256));
     let mut results = json!({
         "fewtag": env!("CARGO_PKG_VERSION"),
         "models": models.collect::<anyhow::Result<Vec<_>>>()?,
         "trained": !args.untrained,
         "settings": settings,
-        "data": data.collect::<anyhow::Result<Vec<_>>>()?,
+        "data": data.collect::<Vec<_>>(),
         "first": args.first,
     });
     let scores: Value = serde_json::from_str(&table::render(tables, Format::Json))?;

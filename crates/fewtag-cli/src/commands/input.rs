@@ -1,13 +1,15 @@
 //! Where the sentences come from: arguments, files, or standard input, read in a thread of their own.
 
 use std::io::BufRead;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use anyhow::{Context, ensure};
 use fewtag::words::{self, WordSplit};
 use fewtag::{Sentence, Tag, Token};
 use serde::Deserialize;
+
+use crate::sources;
 
 /// A place to name in messages, and the sentence found there.
 pub(crate) type Item = (String, anyhow::Result<Sentence>);
@@ -35,7 +37,8 @@ impl Input {
     pub(crate) fn open(texts: &[String], files: &[PathBuf], how: How) -> anyhow::Result<Self> {
         let (sender, items) = sync_channel(WAITING);
         let texts = texts.to_vec();
-        let opened = files.iter().map(open).collect::<anyhow::Result<Vec<_>>>()?;
+        files.iter().try_for_each(|path| check(path))?;
+        let files = files.to_vec();
         std::thread::spawn(move || {
             for (n, text) in texts.iter().enumerate() {
                 let item = (format!("argument {}", n + 1), how.sentence(text).transpose());
@@ -45,8 +48,13 @@ impl Input {
                     return;
                 }
             }
-            for (name, reader) in opened {
-                if send_lines(&name, reader, how, &sender).is_err() {
+            for path in files {
+                let name = name(&path);
+                let sent = match open(&path) {
+                    Ok(reader) => send_lines(&name, reader, how, &sender),
+                    Err(error) => sender.send((name, Err(error.into()))).map_err(|_| ()),
+                };
+                if sent.is_err() {
                     return;
                 }
             }
@@ -70,14 +78,27 @@ impl Iterator for Input {
     }
 }
 
-fn open(path: &PathBuf) -> anyhow::Result<(String, Box<dyn BufRead + Send>)> {
-    if path.as_os_str() == "-" {
-        return Ok(("standard input".into(), Box::new(std::io::BufReader::new(std::io::stdin()))));
+/// Tells at once of a file that is not there; to open all of a directory's could be too many.
+fn check(path: &Path) -> anyhow::Result<()> {
+    if !sources::is_standard_input(path) {
+        std::fs::metadata(path).with_context(|| format!("cannot read `{}`", path.display()))?;
     }
-    let name = path.display().to_string();
-    let file = std::fs::File::open(path).with_context(|| format!("cannot read `{name}`"))?;
-    ensure!(!file.metadata()?.is_dir(), "`{name}` is a directory: give a file of sentences");
-    Ok((name, Box::new(std::io::BufReader::new(file))))
+    Ok(())
+}
+
+fn name(path: &Path) -> String {
+    if sources::is_standard_input(path) {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
+    }
+}
+
+fn open(path: &Path) -> std::io::Result<Box<dyn BufRead + Send>> {
+    if sources::is_standard_input(path) {
+        return Ok(Box::new(std::io::BufReader::new(std::io::stdin())));
+    }
+    Ok(Box::new(std::io::BufReader::new(std::fs::File::open(path)?)))
 }
 
 /// Sends every line that is not blank; `Err` if nobody listens any more.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use fewtag::data;
+use fewtag::data::{self, Wanted};
 use fewtag::eval::{Format, Table, table};
 use fewtag::file;
 use fewtag_experiments::reproduce::budget::Budget;
@@ -23,12 +23,14 @@ use fewtag_experiments::reproduce::tables::{self, Figures, Task};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
 use super::values;
+use crate::outputs::{self, Force};
+use crate::sources;
 
 /// Run the paper's experiments and print its tables, our figures beside the published ones
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  fewtag reproduce --data episodes --encoder encoders/all-MiniLM-L6-v2 --table 1shot --html results.html
-  fewtag reproduce --data episodes --encoder encoders/all-MiniLM-L6-v2 --systems nmn-pd,vp --folds 1 --seeds 1,2,3")]
+  fewtag reproduce --data data/episodes --encoder encoders/all-MiniLM-L6-v2 --table 1shot --html results.html
+  fewtag reproduce --data data/episodes --encoder encoders/all-MiniLM-L6-v2 --systems nmn-pd,vp --folds 1 --seeds 1,2,3")]
 pub(crate) struct Args {
     /// Directory of episode files (in `…1shot…` and `…5shot…`) or of corpora to draw episodes from (docs/reproduce.md)
     #[arg(long, value_name = "DIR")]
@@ -63,6 +65,8 @@ pub(crate) struct Args {
     /// Also write one page with tables and plots
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
     /// How to print the tables
     #[arg(long, value_parser = values::table_format(), default_value = Format::Text.name())]
     format: Format,
@@ -126,6 +130,7 @@ impl From<BudgetName> for Budget {
 
 /// Runs the command, writing the tables to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
+    args.check_outputs()?;
     let cache = Cache::open(&args.cache.join("cells"))?;
     let mut outcomes = Outcomes::default();
     let mut domains = Vec::new();
@@ -171,6 +176,14 @@ fn read_all(corpora: &[Corpus]) -> anyhow::Result<tables::EpisodesByDomain> {
 }
 
 impl Args {
+    /// Refuses to write over what is read, and tells what of the data is not read.
+    fn check_outputs(&self) -> anyhow::Result<()> {
+        let files = sources::files(std::slice::from_ref(&self.data), Wanted::Data)?;
+        let inputs = outputs::Inputs::new(files.iter().chain(&self.glove)).and_model(&self.encoder);
+        self.force.check(&inputs, self.html.iter().map(PathBuf::as_path))?;
+        outputs::refuse_inside(&self.cache, std::slice::from_ref(&self.data))
+    }
+
     /// The systems asked for, or all that the tables show.
     fn systems(&self) -> Vec<&'static System> {
         let asked = |system: &&System| self.systems.iter().any(|key| key == system.key);

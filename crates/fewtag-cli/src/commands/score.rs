@@ -4,11 +4,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
-use fewtag::data::{self, ReadOptions};
+use fewtag::Sentence;
+use fewtag::data::{self, ReadOptions, Wanted};
 use fewtag::eval::{EpisodeScore, Format, Judged, Report, table};
-use fewtag::{Sentence, file};
+use fewtag::plural::Counted;
 
 use super::values;
+use crate::{hints, sources};
 
 /// Judge predicted tags by conlleval's rules
 ///
@@ -20,9 +22,9 @@ use super::values;
   fewtag score examples/weather.conll examples/weather_predicted.conll
   fewtag score examples/weather.conll examples/weather_predicted.conll --table slots --format csv")]
 pub(crate) struct Args {
-    /// The true tags: any format that `fewtag data` knows (docs/data.md)
+    /// The true tags: any format that `fewtag data` knows (docs/data.md), or a directory of files; `-` is standard input
     gold: PathBuf,
-    /// The predicted tags of the same sentences in the same order, in any such format
+    /// The predicted tags of the same sentences in the same order, in any such format, or a directory of files
     predicted: PathBuf,
     /// How to print the tables
     #[arg(long, value_parser = values::table_format(), default_value = Format::Text.name())]
@@ -34,9 +36,11 @@ pub(crate) struct Args {
 
 /// Runs the command, writing the tables to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
-    let gold = read_episodes(&args.gold)?;
+    let both_standard = [&args.gold, &args.predicted].map(|path| sources::is_standard_input(path));
+    ensure!(both_standard != [true; 2], "standard input can be read only once");
+    let gold = read_all(&args.gold)?;
     let predicted: Vec<Sentence> =
-        read_episodes(&args.predicted)?.into_iter().flat_map(|(_, sentences)| sentences).collect();
+        read_all(&args.predicted)?.into_iter().flat_map(|(_, sentences)| sentences).collect();
     same_words(args, gold.iter().flat_map(|(_, sentences)| sentences).collect(), &predicted)?;
     let report = judge(&gold, &predicted);
     let tables = values::asked_for(report.tables().to_vec(), &args.tables);
@@ -44,16 +48,28 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// By domain and episode, the sentences that are judged.
-fn read_episodes(path: &Path) -> anyhow::Result<Vec<(String, Vec<Sentence>)>> {
-    if data::detect(path, &file::read(path)?)? == data::Format::Episodes {
-        let episodes = data::read_episodes(path)?;
+/// The sentences of an episode that are judged, and its domain.
+type JudgedEpisode = (String, Vec<Sentence>);
+
+/// By domain and episode, the sentences of a file, or of all files of a directory.
+fn read_all(path: &PathBuf) -> anyhow::Result<Vec<JudgedEpisode>> {
+    let mut episodes = Vec::new();
+    for file in sources::files(std::slice::from_ref(path), Wanted::Data)? {
+        let bytes = sources::read(&file)?;
+        episodes.extend(parse(sources::name(&file), &bytes).map_err(hints::reading_as_it_is)?);
+    }
+    Ok(episodes)
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> fewtag::Result<Vec<JudgedEpisode>> {
+    if data::detect(path, bytes)? == data::Format::Episodes {
+        let episodes = data::parse_episodes(path, bytes)?;
         // A plain corpus in this format is one support set without queries.
         if episodes.iter().any(|episode| !episode.queries.is_empty()) {
             return Ok(episodes.into_iter().map(|e| (e.domain, e.queries)).collect());
         }
     }
-    let domains = data::read_domains(path, &ReadOptions::default())?;
+    let domains = data::parse(path, bytes, &ReadOptions::default())?.domains;
     Ok(domains.into_iter().map(|domain| (domain.name, domain.sentences)).collect())
 }
 
@@ -62,8 +78,8 @@ fn same_words(args: &Args, gold: Vec<&Sentence>, predicted: &[Sentence]) -> anyh
     let (gold_file, predicted_file) = (args.gold.display(), args.predicted.display());
     ensure!(
         gold.len() == predicted.len(),
-        "`{gold_file}` has {} sentences to judge, but `{predicted_file}` has {}",
-        gold.len(),
+        "`{gold_file}` has {} to judge, but `{predicted_file}` has {}",
+        Counted(gold.len(), "sentence"),
         predicted.len()
     );
     for (i, (gold, predicted)) in gold.into_iter().zip(predicted).enumerate() {

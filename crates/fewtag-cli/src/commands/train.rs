@@ -15,12 +15,16 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use fewtag::encoder::Storage;
 use fewtag::eval::{Format, table};
+use fewtag::plural::Counted;
 use fewtag::train::config::Config;
-use fewtag::train::{Checkpoints, Step, Trained, Trainer};
+use fewtag::train::{Checkpoints, LeftOut, Step, Trained, Trainer};
 use fewtag::{file, model};
 use fewtag_experiments::curves::{Curve, Panel, smoothed, svg};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
+
+use crate::outputs::Inputs;
+use crate::sources;
 
 /// Train a model on source domains; what scores best on the dev domains is kept
 #[derive(Debug, clap::Args)]
@@ -92,6 +96,17 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
 /// The directory of the checkpoints in that of the model.
 const CHECKPOINTS: &str = "checkpoints";
 
+/// What a run writes, besides `metrics.jsonl` and the checkpoints.
+const WRITTEN: [&str; 7] = [
+    "README.md",
+    "fewtag.json",
+    "config.json",
+    "tokenizer.json",
+    "model.safetensors",
+    "train.toml",
+    "curves.svg",
+];
+
 /// One line of `metrics.jsonl`.
 #[derive(Serialize, Deserialize)]
 struct Record {
@@ -118,11 +133,15 @@ pub(super) fn train(config: &Config, dir: &Path, resume: bool) -> anyhow::Result
     if is_finished(dir) {
         bail!("training in `{}` is finished: there is nothing to resume", dir.display());
     }
+    if !resume {
+        check_directory(config, dir)?;
+    }
     let mut trainer = Trainer::new(config.clone())?;
-    let n_long = trainer.n_long_sentences();
-    if n_long > 0 {
-        let max = config.data.max_words;
-        say(format_args!("warning: {n_long} sentences of more than {max} words are left out"));
+    let LeftOut { files, n_long_sentences } = trainer.left_out();
+    sources::warn_of_left_out(files);
+    if *n_long_sentences > 0 {
+        let (n, max) = (Counted(*n_long_sentences, "sentence"), config.data.max_words);
+        say(format_args!("warning: left out as longer than {max} words: {n}"));
     }
     let mut checkpoints = Checkpoints::create(dir.join(CHECKPOINTS))?;
     if resume {
@@ -142,6 +161,20 @@ pub(super) fn train(config: &Config, dir: &Path, resume: bool) -> anyhow::Result
     // Only now: until the model is written, the checkpoints are all there is.
     checkpoints.remove()?;
     Ok(trained)
+}
+
+/// Refuses to write over what the run reads, or over an encoder or model that is no run.
+fn check_directory(config: &Config, dir: &Path) -> anyhow::Result<()> {
+    let data = &config.data;
+    let read = Inputs::new(data.train.iter().chain(&data.dev).chain(&data.test));
+    let inputs = read.and_model(&config.encoder);
+    inputs.refuse(dir)?;
+    let there = WRITTEN.iter().map(|name| dir.join(name)).find(|path| path.exists());
+    if let Some(path) = there {
+        inputs.refuse(&path)?;
+        bail!("`{}` is there already: choose another directory", path.display());
+    }
+    Ok(())
 }
 
 /// The lines of an interrupted run up to its checkpoint; later ones will be written again.
@@ -201,7 +234,8 @@ fn follow(
     let skipped = trainer.progress().skipped_queries;
     if skipped > 0 {
         say(format_args!(
-            "warning: {skipped} queries were left out: their support lacks one of their tags"
+            "warning: left out, because their support lacks one of their tags: {}",
+            Counted(usize::try_from(skipped).unwrap_or(usize::MAX), "query")
         ));
     }
     Ok(())

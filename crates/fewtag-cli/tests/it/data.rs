@@ -40,13 +40,13 @@ odd     b         1          1
 
 findings
 
-file       domain  finding                       n  detail
----------  ------  ----------------------------  -  ---------------------------------------------------------------
-odd.conll          remark                        1  the tags could be iob2 or iob1; read as iob2 (--scheme decides)
-odd.conll          illegal tags                  1  line 11: I-b
-odd.conll  odd     duplicates                    1  sentence 3: as sentence 1
-odd.conll  odd     same words, other tags        1  sentence 2: as sentence 1
-odd.conll  odd     slots too rare for the shots  1  b (1)
+file       domain  finding                      n  detail
+---------  ------  ---------------------------  -  ---------------------------------------------------------------
+odd.conll          remark                       1  the tags could be iob2 or iob1; read as iob2 (--scheme decides)
+odd.conll          illegal tags                 1  line 11: I-b
+odd.conll  odd     duplicates                   1  sentence 3: as sentence 1
+odd.conll  odd     same words, other tags       1  sentence 2: as sentence 1
+odd.conll  odd     tags too rare for the shots  3  O (3), B-a (1), I-b (1)
 ";
     assert_eq!(String::from_utf8(report.stdout).unwrap(), expected);
     assert!(report.status.success());
@@ -59,9 +59,12 @@ fn strict_makes_findings_fail() {
     let rare = fewtag(&["data", "check", &corpus("corpus.conll"), "--strict", "--output", "json"]);
     assert_eq!(rare.status.code(), Some(1));
     let report: Value = serde_json::from_slice(&rare.stdout).unwrap();
-    assert_eq!(report["findings"][0]["finding"], "slots too rare for the shots");
+    assert_eq!(report["findings"][0]["finding"], "tags too rare for the shots");
     let message = String::from_utf8(rare.stderr).unwrap();
     assert_eq!(message, "error: 2 findings, and --strict allows none\n");
+    let one = fewtag(&["data", "check", &example("weather.conll"), "--shots", "15", "--strict"]);
+    let message = String::from_utf8(one.stderr).unwrap();
+    assert_eq!(message, "error: 1 finding, and --strict allows none\n");
 }
 
 #[test]
@@ -95,7 +98,7 @@ fn convert_carries_every_format_to_every_other() {
     for source in sources {
         let other = path(&format!("x.{source}"));
         success(&["data", "convert", &corpus("corpus.conll"), &other]);
-        success(&["data", "convert", &other, &path("again.conll"), "--words", "blank"]);
+        success(&["data", "convert", &other, &path("again.conll"), "--words", "blank", "--force"]);
         let again = fs::read_to_string(path("again.conll")).unwrap();
         let words = |text: &str| {
             text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect::<Vec<_>>()
@@ -194,4 +197,8 @@ fn stats_prints_the_two_tables_of_the_paper() {
     let sizes = &report["average_support_size"][1];
     assert_eq!(sizes["domain"], "music");
     assert!(sizes["1_shot"].as_f64().unwrap() < sizes["2_shot"].as_f64().unwrap());
+    let warnings = String::from_utf8(fewtag(&args).stderr).unwrap();
+    let expected =
+        "warning: music: left out with 1 sentence, because they occur in fewer than 2: I-year\n";
+    assert_eq!(warnings, expected);
 }

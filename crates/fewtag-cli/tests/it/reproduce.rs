@@ -114,3 +114,34 @@ fn wrong_folds_and_missing_episodes_are_named() {
         assert!(message.contains(expected), "{message}");
     }
 }
+
+#[test]
+fn what_is_read_is_not_overwritten_and_what_is_no_data_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = grid(dir.path());
+    std::fs::write(dir.path().join("data/README.md"), "About [the data](x).\n").unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let all = |more: [&str; 2]| -> Vec<String> {
+        args.iter().cloned().chain(more.map(str::to_owned)).chain(["--force".into()]).collect()
+    };
+    let message = |args: &[String]| {
+        let output = fewtag(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let domain = std::fs::read_dir(dir.path().join("data/tiny_1shot")).unwrap().next().unwrap();
+    let file = domain.unwrap().path().to_str().unwrap().to_owned();
+    let before = std::fs::read(&file).unwrap();
+    let refused = message(&all(["--html", &file]));
+    assert!(refused.contains("it is also read"), "{refused}");
+    assert!(refused.contains("left out as no data") && refused.contains("README.md"), "{refused}");
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+    let inside: Vec<String> = all(["--finished", "--force"])
+        .into_iter()
+        .map(|arg| if arg == path("cache") { path("data/cache") } else { arg })
+        .collect();
+    let inside: Vec<&str> =
+        inside.iter().map(String::as_str).filter(|arg| *arg != "--force").collect();
+    let refused = String::from_utf8(fewtag(&inside).stderr).unwrap();
+    assert!(refused.contains("which is read: write to another directory"), "{refused}");
+}

@@ -10,10 +10,10 @@
 
 use std::path::{Path, PathBuf};
 
-use fewtag::data::{self, ReadOptions};
+use fewtag::data::{self, Format, ReadOptions, Wanted};
 use fewtag::domain::Episode;
 use fewtag::file;
-use fewtag::sampler::{MIN_SENTENCES, Sampler, Settings};
+use fewtag::sampler::{Duplicates, MIN_SENTENCES, Sampler, Settings};
 
 use crate::error::{Error, Result};
 
@@ -49,7 +49,7 @@ const SNIPS: [(&str, &str); 7] = [
 /// If a file cannot be read, or [`Error::TooFewDomains`] if there are not three domains.
 pub fn open(dir: &Path, shots: usize, drawn: &Path) -> Result<Vec<Corpus>> {
     let paths = match directory_of(dir, shots)? {
-        Some(episodes) => files(&episodes)?,
+        Some(episodes) => files(&episodes, Wanted::Only(Format::Episodes))?,
         None => draw_all(dir, shots, drawn)?,
     };
     if paths.len() < 3 {
@@ -78,8 +78,8 @@ fn directory_of(dir: &Path, shots: usize) -> Result<Option<PathBuf>> {
     Ok(entries(dir)?.into_iter().find(says))
 }
 
-fn files(dir: &Path) -> Result<Vec<PathBuf>> {
-    Ok(entries(dir)?.into_iter().filter(|path| path.is_file()).collect())
+fn files(dir: &Path, wanted: Wanted) -> Result<Vec<PathBuf>> {
+    Ok(data::find(&[dir.to_owned()], wanted)?.files)
 }
 
 fn entries(dir: &Path) -> Result<Vec<PathBuf>> {
@@ -103,14 +103,19 @@ fn draw_all(dir: &Path, shots: usize, drawn: &Path) -> Result<Vec<PathBuf>> {
             let mut domains = data::parse(&path, &bytes, &ReadOptions::default())?.domains;
             let mut domain = domains.swap_remove(0);
             domain.sentences.retain(|sentence| sentence.n_words() <= MAX_WORDS);
-            let sampler = Sampler::new(domain, MIN_SENTENCES)?;
+            let sampler = Sampler::new(domain, MIN_SENTENCES, Duplicates::Keep)?;
             let episodes: Vec<Episode> =
                 sampler.episodes(settings, 0).take(n_episodes).collect::<fewtag::Result<_>>()?;
             file::write_atomically_with(&out, |file| data::write_episodes(file, &episodes))?;
         }
         Ok(out)
     };
-    files(dir)?.into_iter().map(draw).collect()
+    // Episodes at other shots are no corpora.
+    let is_corpus = |path: &PathBuf| {
+        let found = file::read(path).and_then(|bytes| data::detect(path, &bytes));
+        !matches!(found, Ok(Format::Episodes))
+    };
+    files(dir, Wanted::Data)?.into_iter().filter(is_corpus).map(draw).collect()
 }
 
 #[cfg(test)]
@@ -157,7 +162,15 @@ mod tests {
     #[test]
     fn two_domains_make_no_fold() {
         let dir = tempfile::tempdir().unwrap();
-        let error = open(dir.path(), 1, &dir.path().join("drawn")).unwrap_err();
-        assert!(matches!(error, Error::TooFewDomains { n_domains: 0, .. }));
+        let (data, drawn) = (dir.path().join("data"), dir.path().join("drawn"));
+        std::fs::create_dir(&data).unwrap();
+        let text = (0..30).map(|n| format!("rain\tO\nin\tO\nparis{n}\tB-city\n\n"));
+        let text: String = text.collect();
+        for name in ["a.conll", "b.conll"] {
+            std::fs::write(data.join(name), &text).unwrap();
+        }
+        std::fs::write(data.join("README.md"), "About [the data](x).\n").unwrap();
+        let error = open(&data, 1, &drawn).unwrap_err();
+        assert!(matches!(error, Error::TooFewDomains { n_domains: 2, .. }), "{error}");
     }
 }

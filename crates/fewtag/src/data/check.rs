@@ -1,4 +1,4 @@
-//! What is worth knowing about a domain before it is used: counts, duplicates, contradictions, rare slots.
+//! What is worth knowing about a domain before it is used: counts, duplicates, contradictions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};
@@ -64,11 +64,6 @@ impl Check {
             counts.n_spans += same.len();
             counts.n_sentences += 1;
         }
-    }
-
-    /// The slots that occur in fewer than `shots` sentences.
-    pub fn rare(&self, shots: usize) -> impl Iterator<Item = (&Slot, &SlotCounts)> {
-        self.slots.iter().filter(move |(_, counts)| counts.n_sentences < shots)
     }
 }
 
@@ -136,7 +131,7 @@ mod tests {
     use crate::data::{Format, ReadOptions, parse, parse_episodes};
 
     #[test]
-    fn duplicates_contradictions_and_rare_slots_are_found() {
+    fn duplicates_and_contradictions_are_found() {
         let text = "[a](x) [b](y)\n[a](x) b\n[a](x) [b](y)\n[a b](x)\n[c](x) [d](x)\n";
         let options = ReadOptions { format: Some(Format::Inline), ..ReadOptions::default() };
         let corpus = parse(Path::new("f"), text.as_bytes(), &options).unwrap();
@@ -150,7 +145,6 @@ mod tests {
             check.contradictions.to_string(),
             "2 (sentence 2: as sentence 1; sentence 4: as sentence 1)"
         );
-        assert_eq!(check.rare(5).map(|(slot, _)| slot.as_str()).collect::<Vec<_>>(), ["y"]);
     }
 
     #[test]

@@ -294,10 +294,10 @@ mod tests {
     fn unequal_lists_are_refused_with_their_place() {
         let part = r#"{"seq_ins": [["a"], ["b", "c"]], "seq_outs": [["B-x"], ["O"]]}"#;
         let message = refusal(&format!(r#"{{"D": [{{"support": {PART}, "query": {part}}}]}}"#));
-        assert_eq!(message, "x.json: D, episode 1, query sentence 2: 2 words but 1 tags");
+        assert_eq!(message, "x.json: D, episode 1, query sentence 2: 2 words but 1 tag");
         let part = r#"{"seq_ins": [["a"]], "seq_outs": []}"#;
         let message = refusal(&format!(r#"{{"D": [{{"support": {part}, "query": {PART}}}]}}"#));
-        assert!(message.contains("`seq_ins` has 1 sentences but `seq_outs` has 0"), "{message}");
+        assert!(message.contains("`seq_ins` has 1 sentence but `seq_outs` has 0"), "{message}");
     }
 
     #[test]

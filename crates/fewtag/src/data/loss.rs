@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::data::{Corpus, Format, Note};
 use crate::domain::Sentence;
+use crate::plural::Counted;
 use crate::words::{self, WordSplit};
 
 /// Something that a format cannot hold, with the number of sentences concerned.
@@ -101,27 +102,35 @@ impl Loss {
     }
 }
 
+fn sentences(n: usize) -> Counted {
+    Counted(n, "sentence")
+}
+
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Episodes => write!(f, "which sentences are supports and which are queries"),
             Self::DomainName => write!(f, "the name of the domain (a file's name takes its place)"),
             Self::IllegalTags { n } => {
-                write!(f, "{n} tags that continue nothing: they begin spans")
+                write!(f, "tags that continue nothing: they begin spans ({})", Counted(*n, "tag"))
             }
-            Self::Spacing { n } => write!(f, "the white space between words ({n} sentences)"),
-            Self::LineBreaks { n } => write!(f, "line breaks, which become blanks ({n} sentences)"),
+            Self::Spacing { n } => write!(f, "the white space between words ({})", sentences(*n)),
+            Self::LineBreaks { n } => {
+                write!(f, "line breaks, which become blanks ({})", sentences(*n))
+            }
             Self::RestorableWords { n } => {
                 write!(
                     f,
-                    "where words begin and end, unless it is read with --words blank ({n} sentences)"
+                    "where words begin and end, unless it is read with words split at blanks ({})",
+                    sentences(*n)
                 )
             }
-            Self::Words { n } => write!(f, "where words begin and end ({n} sentences)"),
+            Self::Words { n } => write!(f, "where words begin and end ({})", sentences(*n)),
             Self::ForeignEscapes { n } => {
                 write!(
                     f,
-                    "nothing for fewtag, but other tools do not know our `\\[` ({n} sentences)"
+                    "nothing for fewtag, but other tools do not know our `\\[` ({})",
+                    sentences(*n)
                 )
             }
         }

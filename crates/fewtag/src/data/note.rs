@@ -73,7 +73,7 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ambiguous { taken, also } => {
-                write!(f, "the tags could be {taken} or {also}; read as {taken} (--scheme decides)")
+                write!(f, "the tags could be {taken} or {also}; read as {taken}")
             }
             Self::IllegalTags(found) => write!(f, "illegal tags: {found}"),
             Self::Repaired(found) => write!(f, "repaired: {found}"),

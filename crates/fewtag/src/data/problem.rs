@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::data::Format;
 use crate::error::Error;
+use crate::plural::Counted;
 
 /// A place in a data file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,13 +80,16 @@ impl fmt::Display for At {
     }
 }
 
-/// What is wrong at a place of a data file. A message ends in the remedy where there is one.
+/// What is wrong at a place of a data file. A message ends in what to change in the file, where that is clear;
+/// [`Problem::remedy`] is what whoever reads it can do.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each field is explained by its message")]
 #[non_exhaustive]
 pub enum Problem {
-    #[error("this is a directory; give the files in it")]
+    #[error("this is a directory, not a file")]
     Directory,
+    #[error("the directory holds no data")]
+    NoData,
     #[error("the text is UTF-16; save it as UTF-8")]
     Utf16,
     #[error(
@@ -94,38 +98,39 @@ pub enum Problem {
     NotUtf8 { byte: usize },
     #[error("no sentences")]
     NoSentences,
-    #[error("no data format recognised; name it with --format ({})", Format::names())]
+    #[error("no data format recognised (known are {})", Format::names())]
     UnknownFormat,
     #[error("{n_bytes} bytes in one line (at most {most}); this is no list of sentences")]
     LongLine { n_bytes: usize, most: usize },
-    #[error("{found} columns where the lines before have {expected}")]
+    #[error("{} where the lines before have {expected}", Counted(*.found, "column"))]
     UnequalColumns { found: usize, expected: usize },
     #[error("`{}` has no tag: a line needs a word and a tag", Excerpt(.line))]
     NoTag { line: String },
-    #[error("{n_words} words but {n_tags} tags")]
+    #[error("{} but {}", Counted(*.n_words, "word"), Counted(*.n_tags, "tag"))]
     UnequalLengths { n_words: usize, n_tags: usize },
-    #[error("`seq_ins` has {n_ins} sentences but `seq_outs` has {n_outs}")]
+    #[error("`seq_ins` has {} but `seq_outs` has {n_outs}", Counted(*.n_ins, "sentence"))]
     UnequalParts { n_ins: usize, n_outs: usize },
     #[error(
-        "`{}` is no tag (expected `O`, or `B-slot`, `I-slot` and so on; --scheme io takes the whole tag as its slot)",
+        "`{}` is no tag (expected `O`, or `B-slot`, `I-slot` and so on)",
         Excerpt(.tag)
     )]
     UnknownTag { tag: String },
-    #[error("`{}` is no slot name: it must not be empty or contain blanks (--repair writes `_` for a blank)", Excerpt(.slot))]
+    #[error("`{}` is no slot name: it must not be empty or contain blanks", Excerpt(.slot))]
     BadSlot { slot: String },
     #[error(
-        "the label {start}..{end} is no part of a text of {n_chars} characters (offsets count Unicode scalar values)"
+        "the label {start}..{end} is no part of a text of {} (offsets count Unicode scalar values)",
+        Counted(*.n_chars, "character")
     )]
     SpanOutside { start: usize, end: usize, n_chars: usize },
     #[error(
-        "the label on words {start}..{end} is no part of a sentence of {n_words} words (--repair leaves it out)"
+        "the label on words {start}..{end} is no part of a sentence of {}", Counted(*.n_words, "word")
     )]
     TokenSpanOutside { start: usize, end: usize, n_words: usize },
-    #[error("the label `{}` covers no word (--repair leaves it out)", Excerpt(.text))]
+    #[error("the label `{}` covers no word", Excerpt(.text))]
     SpanWithoutWord { text: String },
-    #[error("the label `{}` cuts the word `{}` (--repair takes the whole word)", Excerpt(.text), Excerpt(.word))]
+    #[error("the label `{}` cuts the word `{}`", Excerpt(.text), Excerpt(.word))]
     SpanCutsWord { text: String, word: String },
-    #[error("the label `{slot}` on `{}` overlaps another (--repair leaves it out)", Excerpt(.text))]
+    #[error("the label `{slot}` on `{}` overlaps another", Excerpt(.text))]
     SpanOverlaps { text: String, slot: String },
     #[error("the label {start}..{end} says `{}` but the text there is `{}` (offsets count Unicode scalar values)", Excerpt(.said), Excerpt(.found))]
     SpanDisagrees { start: usize, end: usize, said: String, found: String },
@@ -143,6 +148,38 @@ pub enum Problem {
     Json { cause: serde_json::Error },
     #[error("not the expected YAML: {cause}")]
     Yaml { cause: Box<serde_saphyr::Error> },
+}
+
+/// What helps against a problem if the file stays as it is. How it is asked for is known to the program that reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Remedy {
+    /// To name the format: [`ReadOptions::format`](crate::data::ReadOptions::format).
+    Format,
+    /// To name the scheme [`Io`](crate::scheme::Scheme::Io), in which a whole tag may be a slot.
+    WholeTags,
+    /// To ask for repairs ([`ReadOptions::repair`](crate::data::ReadOptions::repair)), which do this.
+    Repair(&'static str),
+}
+
+impl Problem {
+    /// What helps if the file stays as it is.
+    #[must_use]
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::UnknownFormat => Some(Remedy::Format),
+            Self::UnknownTag { .. } => Some(Remedy::WholeTags),
+            Self::BadSlot { slot } if !slot.trim().is_empty() => {
+                Some(Remedy::Repair("writes `_` for a blank"))
+            }
+            Self::SpanOutside { .. }
+            | Self::TokenSpanOutside { .. }
+            | Self::SpanWithoutWord { .. }
+            | Self::SpanOverlaps { .. } => Some(Remedy::Repair("leaves it out")),
+            Self::SpanCutsWord { .. } => Some(Remedy::Repair("takes the whole word")),
+            _ => None,
+        }
+    }
 }
 
 /// Text shortened for a message: the fault may be a line of 100 MB.

@@ -22,6 +22,9 @@ pub(crate) trait Render {
     fn end(&mut self, _out: &mut String) {}
 }
 
+/// The byte order mark.
+const MARK: &str = "\u{feff}";
+
 /// Writes labelled sentences to `W` in any format; each sentence is passed on as soon as it is given.
 ///
 /// (Of the episode format, which lists all words before all tags, the tags wait for the end of their domain.)
@@ -41,6 +44,7 @@ pub struct Writer<W> {
     format: Format,
     render: Box<dyn Render + Send>,
     began: bool,
+    wrote: bool,
     in_domain: bool,
     text: String,
 }
@@ -54,7 +58,15 @@ impl<W: Write> Writer<W> {
     /// Writes `format` to `out`, tags in `scheme` if the format has a tag per word and a free choice of scheme.
     pub fn with_scheme(format: Format, scheme: Scheme, out: W) -> Self {
         let render = format.codec().renderer(scheme);
-        Self { out, format, render, began: false, in_domain: false, text: String::new() }
+        Self {
+            out,
+            format,
+            render,
+            began: false,
+            wrote: false,
+            in_domain: false,
+            text: String::new(),
+        }
     }
 
     /// Where the sentences go, to be flushed.
@@ -124,6 +136,11 @@ impl<W: Write> Writer<W> {
     }
 
     fn flush(&mut self) -> Result<()> {
+        // A mark at the start of a file is no text when it is read; one that is text needs another before it.
+        if !self.wrote && self.text.starts_with(MARK) {
+            self.out.write_all(MARK.as_bytes()).map_err(Error::Write)?;
+        }
+        self.wrote |= !self.text.is_empty();
         self.out.write_all(self.text.as_bytes()).map_err(Error::Write)?;
         self.text.clear();
         Ok(())

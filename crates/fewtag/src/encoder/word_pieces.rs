@@ -16,6 +16,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde_json::Value;
 use tokenizers::models::wordpiece::WordPiece;
 use tokenizers::normalizers::BertNormalizer;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
@@ -89,10 +90,9 @@ impl WordPieces {
     ///
     /// If `json` is no tokenizer or lacks `[CLS]`, `[SEP]` or `[UNK]`.
     pub fn from_json(json: &[u8], path: &Path) -> Result<Self> {
-        match Tokenizer::from_bytes(json) {
-            Ok(tokenizer) => Self::new(tokenizer, path.to_owned()),
-            Err(source) => Err(Error::BadTokenizer { path: path.to_owned(), source }),
-        }
+        let fail = |source| Error::BadTokenizer { path: path.to_owned(), source };
+        Parts::check(json).map_err(fail)?;
+        Self::new(Tokenizer::from_bytes(json).map_err(fail)?, path.to_owned())
     }
 
     fn from_vocabulary(lines: &[u8], switches: BertSwitches, path: PathBuf) -> Result<Self> {
@@ -181,6 +181,37 @@ impl WordPieces {
         self.tokenizer
             .to_string(false)
             .map_err(|source| Error::BadTokenizer { path: self.path.clone(), source })
+    }
+}
+
+/// The parts of a `tokenizer.json` on which its reader panics if they are damaged: they are read once more, before.
+#[derive(Deserialize)]
+struct Parts {
+    #[serde(default)]
+    normalizer: Value,
+    #[serde(default, rename = "decoder")]
+    _decoder: Value,
+}
+
+impl Parts {
+    fn check(json: &[u8]) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let Self { normalizer, .. } = serde_json::from_slice(json)?;
+        if has_precompiled(&normalizer) {
+            return Err("a precompiled normalizer is not that of a BERT encoder".into());
+        }
+        Ok(())
+    }
+}
+
+fn has_precompiled(normalizer: &Value) -> bool {
+    match normalizer {
+        Value::Object(fields) => {
+            fields.get("type").is_some_and(|kind| kind == "Precompiled")
+                || fields.contains_key("precompiled_charsmap")
+                || fields.values().any(has_precompiled)
+        }
+        Value::Array(all) => all.iter().any(has_precompiled),
+        _ => false,
     }
 }
 
@@ -321,6 +352,24 @@ mod tests {
         assert!(refusal(&[("tokenizer.json", "{}")]).contains("tokenizer.json` does not work"));
         let files = [("vocab.txt", VOCABULARY), ("tokenizer_config.json", "[")];
         assert!(refusal(&files).contains("tokenizer_config.json` does not work"));
+    }
+
+    #[test]
+    fn damage_at_which_the_reader_panics_is_refused() {
+        let json = std::fs::read_to_string(tiny_encoder().join("tokenizer.json")).unwrap();
+        for (part, damage) in [
+            (r#""cleanup":true"#, r#""cleanup":tru"#),
+            (r###""prefix":"##""###, r#""prefix":"\ud800""#),
+            (r#""type":"BertNormalizer""#, r#""type":"Precompiled","precompiled_charsmap":"AA==""#),
+            (
+                r#""type":"BertNormalizer""#,
+                r#""type":"Sequence","normalizers":[{"type":"Precompiled"}]"#,
+            ),
+        ] {
+            assert!(json.contains(part), "{part}");
+            let message = refusal(&[("tokenizer.json", &json.replacen(part, damage, 1))]);
+            assert!(message.contains("tokenizer.json` does not work"), "{message}");
+        }
     }
 
     #[test]

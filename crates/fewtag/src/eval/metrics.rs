@@ -185,7 +185,8 @@ impl Summary {
     /// Summarises the numbers.
     pub fn of(numbers: impl IntoIterator<Item = f64>) -> Self {
         let numbers: Vec<f64> = numbers.into_iter().collect();
-        let mean = numbers.iter().sum::<f64>() / numbers.len().max(1) as f64;
+        // From 0: the sum of no numbers is −0.
+        let mean = numbers.iter().fold(0.0, |sum, x| sum + x) / numbers.len().max(1) as f64;
         let squares: f64 = numbers.iter().map(|x| (x - mean).powi(2)).sum();
         Self { mean, sd: (squares / numbers.len().saturating_sub(1).max(1) as f64).sqrt() }
     }

@@ -18,7 +18,7 @@ use super::source::Read;
 use crate::domain::{Domain, Episode, Sentence, SupportSet, Token};
 use crate::error::{Error, Result};
 use crate::random::Random;
-use crate::sampler::{self, Sampler};
+use crate::sampler::{self, Duplicates, Sampler};
 use crate::tag::{Slot, Tag};
 
 /// What one update learns from.
@@ -192,7 +192,7 @@ impl Mixture {
     fn new(domains: Vec<Domain>, smoothing: f64) -> Result<Self> {
         let samplers = domains
             .into_iter()
-            .map(|domain| Sampler::new(domain, sampler::MIN_SENTENCES))
+            .map(|domain| Sampler::new(domain, sampler::MIN_SENTENCES, Duplicates::Keep))
             .collect::<Result<Vec<_>>>()?;
         let slots: BTreeSet<Slot> = samplers
             .iter()

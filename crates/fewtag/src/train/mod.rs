@@ -17,12 +17,14 @@ mod loss;
 pub mod optimizer;
 pub mod source;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 pub use checkpoint::{Best, Checkpoints, Progress};
 
+use crate::data::{self, Wanted};
 use crate::domain::Episode;
 use crate::encoder::{Bert, Dropout, WordPieces, weights, with_shapes};
 use crate::error::{Error, Result};
@@ -95,8 +97,17 @@ pub struct Trainer {
     progress: Progress,
     /// The weights with the best dev F1 so far.
     best: Option<Weights>,
-    n_long_sentences: usize,
+    left_out: LeftOut,
     failed: bool,
+}
+
+/// What a run leaves out of the files that its settings name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The files of directories that are no data.
+    pub files: Vec<PathBuf>,
+    /// How many sentences are longer than `data.max_words`.
+    pub n_long_sentences: usize,
 }
 
 /// What training changes.
@@ -141,9 +152,15 @@ impl Trainer {
     pub fn new(config: Config) -> Result<Self> {
         config.check()?;
         let Data { train, dev, test, leave_out, shots, max_words, .. } = &config.data;
-        let (train, n_long) = source::read(train, leave_out)?.without_long(*max_words);
-        let (dev, n_long_dev) = source::read(dev, &[])?.without_long(*max_words);
-        let (test, n_long_test) = source::read(test, &[])?.without_long(*max_words);
+        let mut left_out = LeftOut::default();
+        let mut read = |paths: &[PathBuf], domains: &[String]| {
+            let found = data::find(paths, Wanted::Data)?;
+            let (read, n_long) = source::read(&found.files, domains)?.without_long(*max_words);
+            left_out.files.extend(found.left_out);
+            left_out.n_long_sentences += n_long;
+            Ok::<Read, Error>(read)
+        };
+        let (train, dev, test) = (read(train, leave_out)?, read(dev, &[])?, read(test, &[])?);
         let test = source::test_episodes(test, shots)?;
         let mut parameters = weights::load(&config.encoder)?;
         if config.layers > 0 {
@@ -157,8 +174,7 @@ impl Trainer {
         let head = Head::new(&config.model, &mut Random::new(config.seed).named("head"));
         let word_pieces = WordPieces::load(&config.encoder)?;
         let tagger = Tagger::new(Arc::new(engine), word_pieces, config.model.clone(), head)?;
-        let n_long_sentences = n_long + n_long_dev + n_long_test;
-        Ok(Self { test, n_long_sentences, ..Self::start(config, tagger, train, dev)? })
+        Ok(Self { test, left_out, ..Self::start(config, tagger, train, dev)? })
     }
 
     /// Starts from a tagger and data that are already there; what the settings say about encoder and files
@@ -194,7 +210,7 @@ impl Trainer {
             optimizer,
             progress: Progress::default(),
             best: None,
-            n_long_sentences: 0,
+            left_out: LeftOut::default(),
             failed: false,
         })
     }
@@ -209,9 +225,9 @@ impl Trainer {
         &self.progress
     }
 
-    /// How many sentences were left out because they are longer than `data.max_words`.
-    pub fn n_long_sentences(&self) -> usize {
-        self.n_long_sentences
+    /// What the settings name and the run does not read.
+    pub fn left_out(&self) -> &LeftOut {
+        &self.left_out
     }
 
     /// The model with its present weights.

@@ -7,7 +7,7 @@ use crate::data::{self, Format, ReadOptions};
 use crate::domain::{Domain, Episode};
 use crate::error::{Error, Result};
 use crate::file;
-use crate::sampler::{self, Sampler};
+use crate::sampler::{self, Duplicates, Sampler};
 
 /// What files hold.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,24 +35,22 @@ impl Read {
     }
 }
 
-/// Reads files and directories of files, leaving out the domains of these names, or at paths that end so
-/// (`snips/weather`).
+/// Reads files, leaving out the domains of these names, or at paths that end so (`snips/weather`).
 ///
 /// # Errors
 ///
 /// If a file cannot be read; [`Error::MixedSources`] if there are both episode files and others.
-pub fn read(paths: &[PathBuf], leave_out: &[String]) -> Result<Read> {
+pub fn read(files: &[PathBuf], leave_out: &[String]) -> Result<Read> {
     let mut episodes = Vec::new();
     let mut domains = Vec::new();
-    for path in files(paths)? {
-        if leave_out.iter().any(|name| path.with_extension("").ends_with(name)) {
-            continue;
-        }
-        let bytes = file::read(&path)?;
-        if data::detect(&path, &bytes)? == Format::Episodes {
-            episodes.extend(data::read_episodes(&path)?);
+    let is_left_out =
+        |path: &Path| leave_out.iter().any(|name| path.with_extension("").ends_with(name));
+    for path in files.iter().filter(|path| !is_left_out(path)) {
+        let bytes = file::read(path)?;
+        if data::detect(path, &bytes)? == Format::Episodes {
+            episodes.extend(data::parse_episodes(path, &bytes)?);
         } else {
-            domains.extend(data::parse(&path, &bytes, &ReadOptions::default())?.domains);
+            domains.extend(data::parse(path, &bytes, &ReadOptions::default())?.domains);
         }
     }
     episodes.retain(|episode| !leave_out.contains(&episode.domain));
@@ -62,31 +60,6 @@ pub fn read(paths: &[PathBuf], leave_out: &[String]) -> Result<Read> {
         (_, true) => Ok(Read::Episodes(episodes)),
         (true, _) => Ok(Read::Domains(domains)),
     }
-}
-
-/// The files among `paths` and in the directories among them, those of a directory sorted by name.
-///
-/// # Errors
-///
-/// [`Error::File`] if a directory cannot be read.
-pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for path in paths {
-        if !path.is_dir() {
-            files.push(path.clone());
-            continue;
-        }
-        let mut within =
-            entries(path).map_err(|source| Error::File { path: path.clone(), source })?;
-        within.retain(|path| path.is_file());
-        within.sort();
-        files.extend(within);
-    }
-    Ok(files)
-}
-
-fn entries(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
-    std::fs::read_dir(dir)?.map(|entry| entry.map(|entry| entry.path())).collect()
 }
 
 /// The episodes that a model is judged on: the first ones of every domain, or drawn ones.
@@ -103,7 +76,7 @@ pub fn judged_episodes(read: Read, shots: &[usize], limits: &Evaluation) -> Resu
         Read::Domains(domains) => {
             let mut episodes = Vec::new();
             for domain in domains {
-                let sampler = Sampler::new(domain, sampler::MIN_SENTENCES)?;
+                let sampler = Sampler::new(domain, sampler::MIN_SENTENCES, Duplicates::Keep)?;
                 for (&shots, i) in shots.iter().cycle().zip(0..limits.episodes) {
                     let settings =
                         sampler::Settings { shots, queries: limits.queries, ..Default::default() };
@@ -157,10 +130,14 @@ mod tests {
         dir
     }
 
+    fn files(dir: &tempfile::TempDir) -> Vec<PathBuf> {
+        data::find(&[dir.path().into()], data::Wanted::Data).unwrap().files
+    }
+
     #[test]
     fn a_directory_is_read_in_order_of_names_without_what_is_left_out() {
         let dir = dir();
-        let Read::Domains(domains) = read(&[dir.path().into()], &["b".into()]).unwrap() else {
+        let Read::Domains(domains) = read(&files(&dir), &["b".into()]).unwrap() else {
             panic!("columns are domains");
         };
         let names: Vec<&str> = domains.iter().map(|domain| domain.name.as_str()).collect();
@@ -197,7 +174,7 @@ mod tests {
         let file = dir.path().join("episodes.json");
         std::fs::write(&file, json).unwrap();
         assert!(matches!(read(&[file], &[]).unwrap(), Read::Episodes(all) if all.len() == 1));
-        assert!(matches!(read(&[dir.path().into()], &[]), Err(Error::MixedSources)));
+        assert!(matches!(read(&files(&dir), &[]), Err(Error::MixedSources)));
     }
 
     #[test]

@@ -50,7 +50,7 @@ struct Means {
 
 /// Takes minutes without optimisation: `cargo test --release -p fewtag --test it -- --ignored simbert`.
 #[test]
-#[ignore = "needs encoders/minilm-l6 (scripts/fetch_encoders.py) and the official episodes"]
+#[ignore = "needs encoders/minilm-l6 (scripts/fetch_encoders.py) and data/episodes (scripts/fetch_data.py)"]
 fn simbert_on_the_official_episodes_agrees_with_python() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let simbert = ModelSettings {
@@ -64,7 +64,7 @@ fn simbert_on_the_official_episodes_agrees_with_python() {
     let tagger = golden::tagger(&root.join("encoders/minilm-l6"), head);
     let tagger = tagger.with_settings(simbert).expect("sensible settings");
     for (name, means) in golden::read::<BTreeMap<String, Means>>("simbert_minilm.json") {
-        let path = root.join("../shared/data/episodes").join(&name);
+        let path = root.join("data/episodes").join(&name);
         let episodes = data::read_episodes(&path).expect("official episodes");
         let report = evaluate(&tagger, &episodes, || ()).expect("tagged episodes").report;
         let mean =

@@ -1,5 +1,6 @@
 //! The library through its public interface.
 
+mod corpora;
 mod formats;
 mod golden;
 mod golden_crf;

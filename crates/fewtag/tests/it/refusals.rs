@@ -37,7 +37,7 @@ fn a_missing_file_is_refused() {
 #[test]
 fn a_directory_is_refused() {
     let error = data::read(Path::new("."), &ReadOptions::default()).unwrap_err();
-    assert_eq!(error.to_string(), ".: this is a directory; give the files in it");
+    assert_eq!(error.to_string(), ".: this is a directory, not a file");
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn an_unknown_format_is_refused_with_the_names_of_those_known() {
     for text in ["just a text\n", "{\"a\": 1}", "[1, 2]", "{\"text\": \"a\"}", "{"] {
         let error =
             data::parse(Path::new("f"), text.as_bytes(), &ReadOptions::default()).unwrap_err();
-        let message = "f: no data format recognised; name it with --format (conll, episodes, hf, ";
+        let message = "f: no data format recognised (known are conll, episodes, hf, ";
         assert!(error.to_string().starts_with(message), "{error}");
     }
 }
@@ -140,7 +140,7 @@ fn unequal_words_and_tags_are_refused() {
     refused(
         Format::Hf,
         "{\"tokens\": [\"a\", \"b\"], \"ner_tags\": [\"O\"]}",
-        "f:1: 2 words but 1 tags",
+        "f:1: 2 words but 1 tag",
     );
 }
 
@@ -176,11 +176,7 @@ fn a_label_with_blanks_is_refused_or_joined() {
 #[test]
 fn a_label_that_cuts_a_word_is_refused_or_widened() {
     let text = "play [nin](artist)a";
-    refused(
-        Format::Inline,
-        text,
-        "f:1: the label `nin` cuts the word `nina` (--repair takes the whole word)",
-    );
+    refused(Format::Inline, text, "f:1: the label `nin` cuts the word `nina`");
     assert_eq!(repaired(Format::Inline, text), "play/O nina/B-artist");
 }
 

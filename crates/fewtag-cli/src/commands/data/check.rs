@@ -4,28 +4,32 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
+use fewtag::Domain;
 use fewtag::data::{self, Check, EpisodeCheck, Findings, Note};
 use fewtag::eval::{Format, Table, table};
+use fewtag::plural::Counted;
+use fewtag::sampler::{self, Duplicates, MIN_SENTENCES};
 use fewtag::scheme::Scheme;
 use rayon::prelude::*;
 
-use super::{ReadArgs, read_bytes};
+use super::ReadArgs;
 use crate::commands::values;
+use crate::{hints, sources};
 
 /// Report what files hold and what is odd about them
 ///
 /// Counts sentences, words and slots, and lists illegal tag sequences, duplicates, sentences with the same words but other
-/// tags, slots too rare for k-shot episodes, and whatever was not read. Of an episode file it lists queries that stand in their own support or have
+/// tags, tags too rare for k-shot episodes, and whatever was not read. Of an episode file it lists queries that stand in their own support or have
 /// a tag that it lacks. Every file is read; the first that cannot be read ends the command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   fewtag data check examples/weather.conll examples/music.conll
   fewtag data check examples/weather.conll --shots 1 --strict --output json")]
 pub(crate) struct Args {
-    /// Files of labelled sentences in any format (docs/data.md); `-` is standard input
+    /// Files of labelled sentences in any format (docs/data.md), or directories of them; `-` is standard input
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// A slot in fewer sentences than this is a finding
+    /// A tag in fewer sentences than this is a finding, counted as `fewtag sample` counts
     #[arg(long, default_value_t = 5)]
     shots: usize,
     /// Fail if there is any finding
@@ -40,6 +44,7 @@ pub(crate) struct Args {
 
 /// What there is to say about one file.
 struct Checked {
+    path: PathBuf,
     format: data::Format,
     scheme: Option<Scheme>,
     domains: Vec<CheckedDomain>,
@@ -63,21 +68,21 @@ struct Finding {
 
 /// Runs the command, writing the report to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
-    let checked = args.files.par_iter().map(|path| check(path, args));
+    let files = args.read.files(&args.files)?;
+    let checked = files.par_iter().map(|path| check(path, args));
     let checked = checked.collect::<anyhow::Result<Vec<Checked>>>()?;
-    let tables = [domains(args, &checked), slots(&checked), findings(args, &checked)];
+    let tables = [domains(&checked), slots(&checked), findings(&checked)];
     let n_findings: usize = checked.iter().map(|file| file.findings.len()).sum();
     out.write_all(table::render(&tables, args.output).as_bytes())?;
     if args.strict && n_findings > 0 {
         out.flush()?;
-        bail!("{n_findings} findings, and --strict allows none");
+        bail!("{}, and --strict allows none", Counted(n_findings, "finding"));
     }
     Ok(())
 }
 
 fn check(path: &Path, args: &Args) -> anyhow::Result<Checked> {
-    let (path, bytes) = read_bytes(path)?;
-    let corpus = data::parse(path, &bytes, &args.read.options())?;
+    let corpus = args.read.read(path)?;
     let (format, scheme) = (corpus.format, corpus.scheme);
     let is_episodes = format == data::Format::Episodes;
     let mut findings: Vec<Finding> = corpus.notes.iter().map(of_note).collect();
@@ -90,15 +95,18 @@ fn check(path: &Path, args: &Args) -> anyhow::Result<Checked> {
             findings.extend(finding(Some(&name), "duplicates", &check.duplicates));
         }
         findings.extend(finding(Some(&name), "same words, other tags", &check.contradictions));
-        findings.extend(rare_slots(&name, &check, args.shots));
+        // Episodes are drawn already.
+        if !is_episodes {
+            findings.extend(rare_tags(domain, args.shots));
+        }
         domains.push(CheckedDomain { name, n_sentences, check });
     }
     if is_episodes {
-        let check = EpisodeCheck::of(&corpus.into_episodes(path)?);
+        let check = EpisodeCheck::of(&corpus.into_episodes(sources::name(path))?);
         findings.extend(finding(None, "queries in their own support", &check.leaks));
         findings.extend(finding(None, "queries with a tag the support lacks", &check.unlearnable));
     }
-    Ok(Checked { format, scheme, domains, findings })
+    Ok(Checked { path: path.to_owned(), format, scheme, domains, findings })
 }
 
 fn of_note(note: &Note) -> Finding {
@@ -106,7 +114,7 @@ fn of_note(note: &Note) -> Finding {
         Note::IllegalTags(found) => ("illegal tags", found.n, found.places()),
         Note::Repaired(found) => ("repaired", found.n, found.places()),
         Note::Ignored { what, n } => ("not read", *n, (*what).to_owned()),
-        other => ("remark", 1, other.to_string()),
+        other => ("remark", 1, hints::note(other)),
     };
     Finding { domain: None, what, n, detail }
 }
@@ -116,20 +124,21 @@ fn finding(domain: Option<&str>, what: &'static str, found: &Findings) -> Option
     (found.n > 0).then(|| Finding { domain, what, n: found.n, detail: found.places() })
 }
 
-fn rare_slots(domain: &str, check: &Check, shots: usize) -> Option<Finding> {
-    let rare = check.rare(shots).map(|(slot, counts)| format!("{slot} ({})", counts.n_sentences));
-    let rare: Vec<String> = rare.collect();
-    let (domain, n, detail) = (Some(domain.to_owned()), rare.len(), rare.join(", "));
-    (n > 0).then_some(Finding { domain, what: "slots too rare for the shots", n, detail })
+/// The tags that `fewtag sample` leaves out, or has fewer sentences of than shots.
+fn rare_tags(domain: &Domain, shots: usize) -> Option<Finding> {
+    let rare = sampler::rare_tags(domain, MIN_SENTENCES, Duplicates::LeaveOut, shots);
+    let shown: Vec<String> = rare.iter().map(|(tag, n)| format!("{tag} ({n})")).collect();
+    let (domain, n, detail) = (Some(domain.name.clone()), rare.len(), shown.join(", "));
+    (n > 0).then_some(Finding { domain, what: "tags too rare for the shots", n, detail })
 }
 
-fn domains(args: &Args, checked: &[Checked]) -> Table {
+fn domains(checked: &[Checked]) -> Table {
     let headers = ["file", "format", "scheme", "domain", "sentences", "words", "slots", "spans"];
     let mut table = Table::new("domains", headers);
-    for (path, file) in args.files.iter().zip(checked) {
+    for file in checked {
         for domain in &file.domains {
             table.push([
-                path.display().to_string().into(),
+                file.path.display().to_string().into(),
                 file.format.name().into(),
                 file.scheme.map_or("", Scheme::name).into(),
                 domain.name.as_str().into(),
@@ -158,12 +167,12 @@ fn slots(checked: &[Checked]) -> Table {
     table
 }
 
-fn findings(args: &Args, checked: &[Checked]) -> Table {
+fn findings(checked: &[Checked]) -> Table {
     let mut table = Table::new("findings", ["file", "domain", "finding", "n", "detail"]);
-    for (path, file) in args.files.iter().zip(checked) {
+    for file in checked {
         for finding in &file.findings {
             table.push([
-                path.display().to_string().into(),
+                file.path.display().to_string().into(),
                 finding.domain.as_deref().unwrap_or_default().into(),
                 finding.what.into(),
                 finding.n.into(),

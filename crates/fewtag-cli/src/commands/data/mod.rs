@@ -4,16 +4,17 @@ mod check;
 mod convert;
 mod stats;
 
-use std::io::{Read, Write};
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use fewtag::data::{self, Corpus, Format, ReadOptions};
+use fewtag::Sentence;
+use fewtag::data::{self, Corpus, Format, ReadOptions, Wanted};
 use fewtag::scheme::Scheme;
 use fewtag::words::WordSplit;
-use fewtag::{Sentence, file};
 
 use crate::progress::warn;
+use crate::{hints, sources};
 
 /// Check, convert and count labelled sentences in any common format
 #[derive(Debug, clap::Args)]
@@ -78,25 +79,55 @@ impl ReadArgs {
         self.text.options(self.format)
     }
 
+    /// An error of reading with these options, with what helps.
+    pub(crate) fn hinted(error: fewtag::Error) -> anyhow::Error {
+        hints::reading(error, "--format")
+    }
+
+    /// The files among `paths` and in the directories among them.
+    pub(crate) fn files(&self, paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+        sources::files(paths, wanted(self.format))
+    }
+
     /// Reads a file, or standard input for `-`.
     fn read(&self, path: &Path) -> anyhow::Result<Corpus> {
-        let (path, bytes) = read_bytes(path)?;
-        Ok(data::parse(path, &bytes, &self.options())?)
+        let corpus = data::parse(sources::name(path), &sources::read(path)?, &self.options());
+        corpus.map_err(Self::hinted)
     }
 }
 
+/// What is read of a directory if all is to be read as `format`.
+fn wanted(format: Option<Format>) -> Wanted {
+    format.map_or(Wanted::Data, Wanted::ReadAs)
+}
+
 impl SupportArgs {
+    /// The files among `paths` and in the directories among them.
+    pub(crate) fn files(&self, paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+        sources::files(paths, wanted(self.support_format))
+    }
+
     /// The labelled sentences of a file; what is odd about them is told as a warning.
     pub(crate) fn read(&self, path: &Path) -> anyhow::Result<Vec<Sentence>> {
-        Ok(sentences(path, data::read(path, &self.text.options(self.support_format))?))
+        self.parse(sources::name(path), &sources::read(path)?, self.support_format)
     }
 
     /// The sentences of `text`, a word or more of which are marked as in `play [nina simone](artist)`; `option` is where it
     /// was given.
     pub(crate) fn parse_inline(&self, option: &str, text: &str) -> anyhow::Result<Vec<Sentence>> {
-        let options = self.text.options(Some(Format::Inline));
-        let path = Path::new(option);
-        Ok(sentences(path, data::parse(path, text.as_bytes(), &options)?))
+        self.parse(Path::new(option), text.as_bytes(), Some(Format::Inline))
+    }
+
+    fn parse(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        format: Option<Format>,
+    ) -> anyhow::Result<Vec<Sentence>> {
+        let corpus = data::parse(path, bytes, &self.text.options(format))
+            .map_err(|error| hints::reading(error, "--support-format"))?;
+        warn_of_notes(path, &corpus);
+        Ok(corpus.into_sentences().collect())
     }
 
     /// Where words end.
@@ -112,21 +143,11 @@ impl TextArgs {
     }
 }
 
-fn sentences(path: &Path, corpus: Corpus) -> Vec<Sentence> {
+/// Tells what is odd about a file.
+pub(crate) fn warn_of_notes(path: &Path, corpus: &Corpus) {
     for note in &corpus.notes {
-        warn(&format!("{}: {note}", path.display()));
+        warn(&format!("{}: {}", path.display(), hints::note(note)));
     }
-    corpus.into_sentences().collect()
-}
-
-/// The content of a file, or of standard input for `-`, and how errors should name it.
-fn read_bytes(path: &Path) -> anyhow::Result<(&Path, Vec<u8>)> {
-    if path != Path::new("-") {
-        return Ok((path, file::read(path)?));
-    }
-    let mut bytes = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut bytes)?;
-    Ok((Path::new("stdin"), bytes))
 }
 
 /// Parses the name of a data format; the names are listed in the help and completed by shells.

@@ -3,13 +3,14 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use fewtag::Domain;
 use fewtag::data::Check;
 use fewtag::eval::{Format, Table, table};
 use fewtag::sampler::{MIN_SENTENCES, SEED, Sampler, Settings};
+use fewtag::{Domain, Tag};
 use rayon::prelude::*;
 
 use super::ReadArgs;
+use crate::commands::sample::{DuplicatesArg, warn_of_left_out};
 use crate::commands::values;
 
 /// Print the paper's tables about data: sentences and labels per domain, and the average size of support sets
@@ -20,7 +21,7 @@ use crate::commands::values;
   fewtag data stats examples/weather.conll examples/music.conll
   fewtag data stats examples/weather.conll --shots 1,2 --episodes 20 --output markdown")]
 pub(crate) struct Args {
-    /// Files of labelled sentences in any format (docs/data.md); `-` is standard input
+    /// Files of labelled sentences in any format (docs/data.md), or directories of them; `-` is standard input
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// The shots whose support sets are measured
@@ -33,6 +34,8 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = SEED)]
     seed: u64,
     #[command(flatten)]
+    duplicates: DuplicatesArg,
+    #[command(flatten)]
     read: ReadArgs,
     /// How to print the tables
     #[arg(long, value_parser = values::table_format(), default_value = Format::Text.name())]
@@ -41,14 +44,18 @@ pub(crate) struct Args {
 
 /// Runs the command, writing the tables to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
-    let corpora = args.files.par_iter().map(|path| args.read.read(path));
+    let files = args.read.files(&args.files)?;
+    let corpora = files.par_iter().map(|path| args.read.read(path));
     let corpora = corpora.collect::<anyhow::Result<Vec<_>>>()?;
     let domains: Vec<Domain> = corpora.into_iter().flat_map(|corpus| corpus.domains).collect();
     let counts = counts(&domains);
     let rows = domains.into_par_iter().map(|domain| support_sizes(domain, args));
     let rows = rows.collect::<fewtag::Result<Vec<_>>>()?;
     let mut sizes = Table::new("average support size", shot_headers(&args.shots));
-    for (name, means) in rows {
+    for (sampler, means) in rows {
+        let name = sampler.domain().name.as_str();
+        let tags: Vec<String> = sampler.left_out().map(Tag::to_string).collect();
+        warn_of_left_out(name, &tags, sampler.left_out_sentences(), MIN_SENTENCES);
         sizes.push(std::iter::once(name.into()).chain(means.into_iter().map(Into::into)));
     }
     out.write_all(table::render(&[counts, sizes], args.output).as_bytes())?;
@@ -74,12 +81,13 @@ fn shot_headers(shots: &[usize]) -> Vec<String> {
     std::iter::once("domain".to_owned()).chain(shots).collect()
 }
 
-/// The name of a domain and the mean size of its support sets, for each number of shots.
-fn support_sizes(domain: Domain, args: &Args) -> fewtag::Result<(String, Vec<f64>)> {
-    let sampler = Sampler::new(domain, MIN_SENTENCES)?;
+/// What is drawn from a domain, and the mean size of its support sets for each number of shots.
+fn support_sizes(domain: Domain, args: &Args) -> fewtag::Result<(Sampler, Vec<f64>)> {
+    let sampler = Sampler::new(domain, MIN_SENTENCES, args.duplicates.into())?;
     let mean = |&shots| {
         let settings = Settings { shots, ..Settings::default() };
         sampler.mean_support(&settings, args.seed, args.episodes)
     };
-    Ok((sampler.domain().name.clone(), args.shots.iter().map(mean).collect()))
+    let means = args.shots.iter().map(mean).collect();
+    Ok((sampler, means))
 }

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use fewtag::calibrate::{Predictions, Temperature};
 use fewtag::eval::{Format, table};
-use fewtag::{ModelSettings, data, model};
+use fewtag::{Episode, ModelSettings, model};
 
 use crate::commands::values;
+use crate::sources;
 
 /// Fit the temperature of a model, so that its probabilities are honest
 ///
@@ -22,7 +23,7 @@ use crate::commands::values;
 pub(crate) struct Args {
     /// Model directory written by `fewtag train`
     model: PathBuf,
-    /// Episode files (docs/episodes.md)
+    /// Episode files (docs/episodes.md), or directories of them; `-` is standard input
     #[arg(required = true)]
     episodes: Vec<PathBuf>,
     /// Leave the model as it is
@@ -35,11 +36,9 @@ pub(crate) struct Args {
 
 /// Runs the command, writing the table to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
+    let files = sources::episodes(&args.episodes)?;
+    let episodes: Vec<Episode> = files.into_iter().flat_map(|file| file.episodes).collect();
     let tagger = model::load(&args.model)?;
-    let mut episodes = Vec::new();
-    for path in &args.episodes {
-        episodes.extend(data::read_episodes(path)?);
-    }
     let predictions = Predictions::new(&tagger, &episodes)?;
     let temperature = predictions.best_temperature();
     let &ModelSettings { temperature: base, temperature_growth: growth, .. } = tagger.settings();

@@ -8,6 +8,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fewtag::encoder::Storage;
 use fewtag::model;
 
+use crate::outputs::{Force, Inputs};
+
 /// Store a model in other numbers: f32, f16 or int8
 ///
 /// f16 halves the size of f32, int8 (one byte a weight, one scale a row) quarters it. Whatever the storage, the model
@@ -24,6 +26,8 @@ pub(crate) struct Args {
     /// How weights are stored
     #[arg(long, value_parser = storage())]
     storage: Storage,
+    #[command(flatten)]
+    force: Force,
 }
 
 fn storage() -> impl TypedValueParser<Value = Storage> {
@@ -37,6 +41,9 @@ fn storage() -> impl TypedValueParser<Value = Storage> {
 
 /// Runs the command, writing both sizes to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
+    let inputs = Inputs::new([]).and_model(&args.model);
+    let files = ["fewtag.json", "config.json", "tokenizer.json", "model.safetensors"];
+    args.force.check_directory(&inputs, &args.out, &files)?;
     model::save(&model::load(&args.model)?, &args.out, args.storage)?;
     for dir in [&args.model, &args.out] {
         writeln!(out, "{:>12} bytes  {}", weight_bytes(dir)?, dir.display())?;

@@ -7,11 +7,13 @@ use std::path::PathBuf;
 use anyhow::bail;
 use fewtag::Sentence;
 use fewtag::eval::{Cell, Format, Table, table};
+use fewtag::plural::Counted;
 use fewtag::support::{self, Confusion, Finding, Report};
 
 use crate::commands::data::SupportArgs;
 use crate::commands::tagger::TaggerArgs;
 use crate::commands::values;
+use crate::sources;
 
 /// Say what is wrong or weak in labelled sentences before you trust what is learned from them
 ///
@@ -22,7 +24,7 @@ use crate::commands::values;
   fewtag support check examples/music.txt
   fewtag support check examples/music.conll --format json")]
 pub(crate) struct Args {
-    /// Labelled sentences in any data format (docs/data.md)
+    /// Labelled sentences in any data format (docs/data.md), or a directory of them; `-` is standard input
     file: PathBuf,
     #[command(flatten)]
     read: SupportArgs,
@@ -41,7 +43,16 @@ const SHOWN: usize = 50;
 
 /// Runs the command, writing the report to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
-    let sentences = args.read.read(&args.file)?;
+    let (mut sentences, mut places) = (Vec::new(), Vec::new());
+    for path in args.read.files(std::slice::from_ref(&args.file))? {
+        let of_file = args.read.read(&path)?;
+        let name = sources::name(&path).display().to_string();
+        places.extend(of_file.iter().enumerate().map(|(i, sentence)| match sentence.line() {
+            Some(line) => format!("{name}:{line}"),
+            None => format!("{name}, sentence {}", i + 1),
+        }));
+        sentences.extend(of_file);
+    }
     let report = support::check(&args.tagger.load()?, &sentences)?;
     if args.format == Format::Json {
         let lines: Vec<Option<usize>> = sentences.iter().map(Sentence::line).collect();
@@ -50,7 +61,11 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
         writeln!(out, "{value:#}")?;
     } else {
         let mut tables = vec![labels(&report), confusions(&report)];
-        let place = |finding: &Finding| place(args, finding, &sentences);
+        // The place of its first sentence.
+        let place = |finding: &Finding| match finding.sentences.first() {
+            Some(&number) => places[number - 1].clone(),
+            None => args.file.display().to_string(),
+        };
         if args.format != Format::Text {
             tables.push(findings(&report, place));
         }
@@ -62,7 +77,7 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     let grave = report.findings.iter().filter(|f| f.severity < support::Severity::Note).count();
     if args.strict && grave > 0 {
         out.flush()?;
-        bail!("{grave} findings, and --strict allows none but notes");
+        bail!("{}, and --strict allows none but notes", Counted(grave, "finding"));
     }
     Ok(())
 }
@@ -102,16 +117,6 @@ fn confusions(report: &Report) -> Table {
     table
 }
 
-/// Where a finding is: the line of its first sentence if that is known.
-fn place(args: &Args, finding: &Finding, sentences: &[Sentence]) -> String {
-    let file = args.file.display();
-    let Some(&number) = finding.sentences.first() else { return file.to_string() };
-    match sentences[number - 1].line() {
-        Some(line) => format!("{file}:{line}"),
-        None => format!("{file}, sentence {number}"),
-    }
-}
-
 fn findings(report: &Report, place: impl Fn(&Finding) -> String) -> Table {
     let mut table = Table::new("findings", ["severity", "where", "finding", "remedy"]);
     for finding in &report.findings {
@@ -139,7 +144,7 @@ fn list(report: &Report, place: impl Fn(&Finding) -> String) -> String {
     }
     let hidden = report.findings.len().saturating_sub(SHOWN);
     if hidden > 0 {
-        let _ = writeln!(text, "\n{hidden} more findings: --format json prints all");
+        let _ = writeln!(text, "\n{} more: --format json prints all", Counted(hidden, "finding"));
     }
     text
 }

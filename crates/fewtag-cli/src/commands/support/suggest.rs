@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use fewtag::SupportSet;
-use fewtag::data::Writer;
+use fewtag::data::{Wanted, Writer};
 use fewtag::support::{self, Suggestion};
 use serde_json::Value;
 
@@ -14,6 +14,7 @@ use crate::commands::data::SupportArgs;
 use crate::commands::input::{How, Input};
 use crate::commands::tagger::TaggerArgs;
 use crate::commands::values;
+use crate::sources;
 
 /// Choose the unlabelled sentences that would teach most if they were labelled next
 ///
@@ -24,9 +25,9 @@ use crate::commands::values;
   fewtag support suggest examples/music.txt --pool lines.txt
   fewtag support suggest examples/music.txt --pool lines.txt -n 20 --format inline > to-correct.txt")]
 pub(crate) struct Args {
-    /// Labelled sentences to learn from, in any data format (docs/data.md)
+    /// Labelled sentences to learn from, in any data format (docs/data.md), or a directory of them; `-` is standard input
     file: PathBuf,
-    /// Unlabelled sentences, one a line; `-` is standard input; may be repeated
+    /// Unlabelled sentences, one a line, or a directory of such files; `-` is standard input; may be repeated
     #[arg(long, value_name = "FILE", required = true)]
     pool: Vec<PathBuf>,
     /// How many sentences to choose
@@ -49,10 +50,20 @@ pub(crate) struct Args {
 
 /// Runs the command, writing the chosen sentences to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
-    let support = SupportSet::new(args.read.read(&args.file)?)?;
+    let pool = sources::files(&args.pool, Wanted::Text)?;
+    let standard = sources::is_standard_input(&args.file);
+    ensure!(
+        !standard || !pool.contains(&args.file),
+        "standard input cannot be both examples and pool: give one of them in a file"
+    );
+    let mut examples = Vec::new();
+    for path in args.read.files(std::slice::from_ref(&args.file))? {
+        examples.extend(args.read.read(&path)?);
+    }
+    let support = SupportSet::new(examples)?;
     let adapted = args.tagger.load()?.adapt(&support).context("cannot learn from the examples")?;
     let how = How { jsonl: args.jsonl, words: args.read.words() };
-    let pool = Input::open(&[], &args.pool, how)?;
+    let pool = Input::open(&[], &pool, how)?;
     let pool = pool.map(|(place, sentence)| sentence.context(place));
     let chosen = support::suggest(&adapted, &support, pool, args.n)?;
     match args.format {

@@ -17,7 +17,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail, ensure};
 use fewtag::answer::Thresholds;
-use fewtag::data::Writer;
+use fewtag::data::{Wanted, Writer};
+use fewtag::plural::Counted;
 use fewtag::{Adapted, Scored, Sentence, Slot, SupportSet};
 
 use super::answers::{Colour, OutputFormat};
@@ -25,6 +26,7 @@ use super::data::SupportArgs;
 use super::input::{How, Input, Item};
 use super::tagger::TaggerArgs;
 use crate::progress::warn;
+use crate::sources;
 use html::Page;
 use output::{Answer, Output};
 use threshold::{Threshold, thresholds};
@@ -42,7 +44,7 @@ use threshold::{Threshold, thresholds};
 pub(crate) struct Args {
     /// Sentences to tag
     text: Vec<String>,
-    /// Labelled sentences to learn from, in any data format; may be repeated
+    /// Labelled sentences to learn from, in any data format, or a directory of them; may be repeated
     #[arg(long, value_name = "FILE")]
     support: Vec<PathBuf>,
     /// One labelled sentence to learn from: `play [nina simone](artist)`; may be repeated
@@ -59,7 +61,7 @@ pub(crate) struct Args {
     read: SupportArgs,
     #[command(flatten)]
     tagger: TaggerArgs,
-    /// Tag the lines of this file, `-` is standard input; may be repeated
+    /// Tag the lines of this file, or of the files of a directory; `-` is standard input; may be repeated
     #[arg(long, value_name = "FILE")]
     input: Vec<PathBuf>,
     /// Input lines are JSON objects with `text`, or with `tokens`
@@ -93,15 +95,22 @@ const BATCH: usize = 64;
 
 /// Runs the command, writing the answers to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
+    let standard_input = [PathBuf::from("-")];
+    let nothing_given = args.text.is_empty() && args.input.is_empty();
+    let files = if nothing_given { &standard_input[..] } else { &args.input };
+    let both =
+        [files, &args.support].map(|paths| paths.iter().any(|p| sources::is_standard_input(p)));
+    ensure!(
+        both != [true; 2],
+        "standard input cannot be both examples and text: give one of them in a file"
+    );
+    let files = sources::files(files, Wanted::Text)?;
     let support = read_support(args)?;
     let adapted = args.tagger.load()?.adapt(&support).context("cannot learn from the examples")?;
     let thresholds = thresholds(&args.threshold, support.tag_set())?;
     let mut output = open_output(args, &support, out);
-    let standard_input = [PathBuf::from("-")];
-    let nothing_given = args.text.is_empty() && args.input.is_empty();
-    let files = if nothing_given { &standard_input[..] } else { &args.input };
     let how = How { jsonl: args.jsonl, words: args.read.words() };
-    let mut input = Input::open(&args.text, files, how)?;
+    let mut input = Input::open(&args.text, &files, how)?;
     let mut failed = 0;
     loop {
         let batch = input.next_batch(adapted.group_size().min(BATCH));
@@ -132,7 +141,7 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     }
     output.finish()?;
     if failed > 0 {
-        warn(&format!("{failed} lines were skipped"));
+        warn(&format!("skipped: {}", Counted(failed, "line")));
     }
     Ok(())
 }
@@ -184,8 +193,8 @@ fn read_support(args: &Args) -> anyhow::Result<SupportSet> {
         );
     }
     let mut sentences = Vec::new();
-    for path in &args.support {
-        sentences.extend(args.read.read(path)?);
+    for path in args.read.files(&args.support)? {
+        sentences.extend(args.read.read(&path)?);
     }
     for example in &args.example {
         sentences.extend(args.read.parse_inline("--example", example)?);

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Fuzzes everything that reads what others wrote (docs/fuzzing.md), with libFuzzer and a stable compiler.
+
+    python3 scripts/fuzz.py                              # two minutes, shared by all targets
+    python3 scripts/fuzz.py --seconds 25200 --turn 120   # seven hours: each target two minutes at a time
+    python3 scripts/fuzz.py --targets rasa,inline --seconds 600
+    python3 scripts/fuzz.py --targets rasa --input fuzz/artifacts/rasa/crash-0123   # one input again
+
+New inputs go to `target/fuzz/corpus/TARGET`, those of `fuzz/corpus/TARGET` are read as well. An input that panics, takes
+longer than 25 s or more than 2 GB is kept in `fuzz/artifacts/TARGET`, and the exit status is 1. It needs a C++ compiler.
+"""
+
+import argparse
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FUZZ = ROOT / "fuzz"
+OUT = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "fuzz"
+TARGETS = [
+    *["conll", "episodes", "hf", "spacy", "doccano", "labelstudio", "gliner", "rasa", "snips", "snips-yaml", "inline", "any"],
+    *["tokenizer", "vocabulary", "encoder_config", "safetensors", "fewtag_json", "npy", "glove", "train_toml"],
+    *["bodies", "server"],
+]
+# What a compiler puts in so that libFuzzer sees which code an input reaches and what it is compared with.
+COUNTERS = ["-Cpasses=sancov-module"] + [
+    f"-Cllvm-args=-sanitizer-coverage-{option}"
+    for option in ["level=4", "inline-8bit-counters", "pc-table", "trace-compares"]
+]
+LIMITS = ["-timeout=25", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=8192"]
+
+
+def build() -> Path:
+    # The dependencies have the versions that the program itself is built with.
+    shutil.copy(ROOT / "Cargo.lock", FUZZ / "Cargo.lock")
+    version = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout
+    host = re.search(r"^host: (.+)$", version, re.MULTILINE)[1]
+    # With `--target`, the flags are not those of build scripts.
+    command = ["cargo", "build", "--manifest-path", FUZZ / "Cargo.toml", "--target-dir", OUT, "--target", host]
+    subprocess.run(command, check=True, env=os.environ | {"RUSTFLAGS": " ".join(COUNTERS)})
+    return OUT / host / "debug" / "fuzz"
+
+
+def environment(target: str) -> dict[str, str]:
+    # One thread: what an input reaches does not depend on how work is shared. Temporary files stay in memory.
+    memory = {"TMPDIR": "/dev/shm"} if os.access("/dev/shm", os.W_OK) else {}
+    return os.environ | memory | {"FEWTAG_FUZZ": target, "RAYON_NUM_THREADS": "1"}
+
+
+def cpu_seconds() -> float:
+    """What all programs that were run so far have taken."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def fuzz(program: Path, target: str, seconds: int, seed: int) -> dict[str, float]:
+    """Runs one target; what it reached and how often it was run."""
+    new, seeds, found = OUT / "corpus" / target, FUZZ / "corpus" / target, FUZZ / "artifacts" / target
+    for directory in (new, found):
+        directory.mkdir(parents=True, exist_ok=True)
+    options = [f"-max_total_time={seconds}", f"-seed={seed}", f"-artifact_prefix={found}/", "-print_final_stats=1"]
+    dictionary = [f"-dict={FUZZ / 'dictionary.txt'}", "-use_value_profile=1"]
+    start, cpu = time.monotonic(), cpu_seconds()
+    run = subprocess.run(
+        [program, *LIMITS, *options, *dictionary, new, seeds],
+        env=environment(target),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    log = run.stderr.decode(errors="replace")
+
+    def last(pattern: str) -> int:
+        return int((re.findall(pattern, log) or [0])[-1])
+
+    if run.returncode:
+        print(f"{target}: found something, see {found.relative_to(ROOT)}\n{log[-4000:]}", flush=True)
+    return {
+        "seconds": time.monotonic() - start,
+        "cpu": cpu_seconds() - cpu,
+        "runs": last(r"stat::number_of_executed_units: (\d+)"),
+        "edges": last(r" cov: (\d+)"),
+        "corpus": last(r" corp: (\d+)"),
+        "slowest_s": last(r"stat::slowest_unit_time_sec: +(\d+)"),
+        "peak_mb": last(r"stat::peak_rss_mb: +(\d+)"),
+        "findings": int(run.returncode != 0),
+    }
+
+
+def add(total: dict[str, float], part: dict[str, float]) -> None:
+    for key, value in part.items():
+        summed = key in ("seconds", "cpu", "runs", "findings")
+        total[key] = total.get(key, 0) + value if summed else max(total.get(key, 0), value)
+
+
+def table(totals: dict[str, dict[str, float]]) -> str:
+    lines = [
+        "| target | minutes | of CPU | executions | edges | inputs | slowest, s | memory, MB | findings |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for target, total in totals.items():
+        minutes = f"{total['seconds'] / 60:.1f} | {total['cpu'] / 60:.1f}"
+        rest = [f"{int(total[key]):,}" for key in ("runs", "edges", "corpus", "slowest_s", "peak_mb", "findings")]
+        lines.append(f"| `{target}` | {minutes} | {' | '.join(rest)} |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Fuzz what reads files and requests.")
+    parser.add_argument("--seconds", type=int, default=120, help="for all targets together")
+    parser.add_argument("--turn", type=int, help="seconds that a target runs at a time; its share of all unless given")
+    parser.add_argument("--targets", type=lambda text: text.split(","), default=TARGETS)
+    parser.add_argument("--program", type=Path, help="one that was built before")
+    parser.add_argument("--input", type=Path, help="run this input once")
+    arguments = parser.parse_args()
+    if unknown := [target for target in arguments.targets if target not in TARGETS]:
+        parser.error(f"no such target: {', '.join(unknown)}")
+    program = arguments.program or build()
+    if arguments.input:
+        command = [program, *LIMITS, arguments.input]
+        return max(subprocess.run(command, env=environment(target)).returncode for target in arguments.targets)
+    turn = arguments.turn or max(1, arguments.seconds // len(arguments.targets))
+    totals: dict[str, dict[str, float]] = {}
+    for n in range(max(1, arguments.seconds // (turn * len(arguments.targets)))):
+        for target in arguments.targets:
+            add(totals.setdefault(target, {}), fuzz(program, target, turn, seed=n + 1))
+            (OUT / "totals.json").write_text(json.dumps(totals, indent=1))
+        print(f"round {n + 1}\n{table(totals)}", flush=True)
+    return 1 if any(total["findings"] for total in totals.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
