@@ -4,7 +4,6 @@
 //! Exit status: 0 done, 1 failed, 2 wrong usage.
 
 mod commands;
-mod default_model;
 mod hints;
 mod outputs;
 mod progress;

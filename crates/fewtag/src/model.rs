@@ -9,7 +9,7 @@
 //!
 //! `fewtag.json` is written last, and its checksum must fit the weights: a directory that a crash left half
 //! written is refused, not believed. Loading checks the version, every name, shape and number.
-//! [`from_files`] does the same from memory, for a model that is built into a binary.
+//! [`from_files`] does the same from memory. `built_in`, a feature, is a model inside the library.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -87,6 +87,22 @@ pub fn from_files(files: &ModelFiles, origin: &Path) -> Result<Tagger> {
     let parameters = weights::from_bytes(&config, files.weights, &path)?;
     let word_pieces = WordPieces::from_json(files.tokenizer, &origin.join("tokenizer.json"))?;
     assemble(parameters, word_pieces, description.settings, description.head)
+}
+
+/// The model inside this crate: English, described in the README of `fewtag-model`, under terms of its own.
+///
+/// # Errors
+///
+/// None, unless this version and the model's do not belong together.
+#[cfg(feature = "built-in")]
+pub fn built_in() -> Result<Tagger> {
+    let files = ModelFiles {
+        fewtag: fewtag_model::FEWTAG,
+        config: fewtag_model::CONFIG,
+        tokenizer: fewtag_model::TOKENIZER,
+        weights: &fewtag_model::weights(),
+    };
+    from_files(&files, Path::new("models/default"))
 }
 
 /// An untrained model over the encoder in `dir`: transitions drawn from `seed`, λ as set.

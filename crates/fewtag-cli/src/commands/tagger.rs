@@ -6,8 +6,6 @@ use anyhow::{Context as _, bail};
 use fewtag::{Context, ModelSettings, Tagger};
 
 use super::hub;
-use crate::default_model;
-
 /// Which tagger to use
 #[derive(Debug, clap::Args)]
 pub(crate) struct TaggerArgs {
@@ -45,8 +43,20 @@ pub(crate) fn load(model: Option<&str>) -> anyhow::Result<Tagger> {
         Some(name) => find(name)
             .and_then(|dir| Ok(fewtag::model::load(&dir)?))
             .with_context(|| format!("cannot use the model `{name}`")),
-        None => Ok(default_model::load()?),
+        None => built_in(),
     }
+}
+
+#[cfg(feature = "built-in")]
+fn built_in() -> anyhow::Result<Tagger> {
+    Ok(fewtag::model::built_in()?)
+}
+
+#[cfg(not(feature = "built-in"))]
+fn built_in() -> anyhow::Result<Tagger> {
+    bail!(
+        "this fewtag was built without a model: name one with `--model` (a directory, or `owner/name` on the hub)"
+    )
 }
 
 /// What a model consists of; its description last, so that a cache which has it has the rest.
