@@ -7,7 +7,6 @@ mod commands;
 mod hints;
 mod outputs;
 mod progress;
-mod sha256;
 mod sources;
 
 use std::ffi::OsString;

@@ -1,10 +1,11 @@
 //! The learning curves of a run as one small SVG picture.
 //!
 //! Panels stand above one another and share the x axis (updates). A panel scales its y axis to its own
-//! values; round marks on both axes come from [`marks`]. The text is plain SVG 1.1 without scripts or fonts,
-//! so that it opens in any browser and in a Markdown page.
+//! values; round marks on both axes come from [`marks`].
 
-use std::fmt::Write;
+use maud::{Markup, html};
+
+use crate::svg::{self, Anchor, COLOURS};
 
 /// One panel: a title and its curves.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,30 +32,27 @@ const LEFT: f64 = 60.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 30.0;
 const RIGHT: f64 = 20.0;
-/// Okabe and Ito's colours, which colour-blind readers can tell apart; after the last one they come again.
-const COLOURS: [&str; 7] =
-    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
+const BLACK: &str = "#000000";
 
 /// Draws the panels from top to bottom.
 #[must_use]
 pub fn svg(panels: &[Panel]) -> String {
-    let height = HEIGHT * panels.len() as f64;
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
-         font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-    );
+    picture(panels).into_string()
+}
+
+/// [`svg`], to be part of a page.
+pub(crate) fn picture(panels: &[Panel]) -> Markup {
     let last = panels.iter().flat_map(|panel| &panel.curves).flat_map(|curve| &curve.points);
     let last_update = last.map(|point| point.0).max().unwrap_or(1).max(1) as f64;
-    for (at, panel) in panels.iter().enumerate() {
-        let frame = Frame::new(HEIGHT * at as f64, last_update, panel);
-        frame.draw(panel, &mut out);
-    }
-    out.push_str("</svg>\n");
-    out
+    let scale = |at: usize, panel| Scale::new(HEIGHT * at as f64, last_update, panel);
+    let marks = html! {
+        @for (at, panel) in panels.iter().enumerate() { (scale(at, panel).draw(panel)) }
+    };
+    svg::picture((WIDTH, HEIGHT * panels.len() as f64), marks)
 }
 
 /// Where a panel stands and how its values map to the page.
-struct Frame {
+struct Scale {
     top: f64,
     bottom: f64,
     last_update: f64,
@@ -62,7 +60,7 @@ struct Frame {
     high: f64,
 }
 
-impl Frame {
+impl Scale {
     fn new(offset: f64, last_update: f64, panel: &Panel) -> Self {
         let finite = |value: &f64| value.is_finite();
         let values = panel.curves.iter().flat_map(|curve| &curve.points).map(|point| point.1);
@@ -84,63 +82,40 @@ impl Frame {
         self.bottom - (self.bottom - self.top) * (value - self.low) / (self.high - self.low)
     }
 
-    fn draw(&self, panel: &Panel, out: &mut String) {
-        let Self { top, bottom, .. } = self;
-        for mark in marks(self.low, self.high) {
-            let y = self.y(mark);
-            let (right, text_y) = (WIDTH - RIGHT, y + 4.0);
-            line(out, (LEFT, y), (right, y));
-            text(out, (LEFT - 6.0, text_y), "end", &mark.to_string());
-        }
-        for mark in marks(0.0, self.last_update) {
-            let x = self.x(mark);
-            line(out, (x, *top), (x, *bottom));
-            text(out, (x, bottom + 16.0), "middle", &mark.to_string());
-        }
-        text(out, (LEFT, top - 10.0), "start", &panel.title);
-        let mut legend = WIDTH - RIGHT;
-        for (at, curve) in panel.curves.iter().enumerate().rev() {
-            let colour = COLOURS[at % COLOURS.len()];
-            let points: Vec<String> = curve
-                .points
-                .iter()
-                .filter(|(_, value)| value.is_finite())
-                .map(|&(update, value)| {
-                    format!("{:.1},{:.1}", self.x(update as f64), self.y(value))
-                })
-                .collect();
-            let _ = writeln!(
-                out,
-                "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.5\" points=\"{}\"/>",
-                points.join(" ")
-            );
-            let _ = writeln!(
-                out,
-                "<text x=\"{legend:.1}\" y=\"{:.1}\" text-anchor=\"end\" fill=\"{colour}\">{}</text>",
-                top - 10.0,
-                escape(&curve.name)
-            );
-            legend -= 7.0 * (curve.name.chars().count() as f64 + 2.0);
+    fn draw(&self, panel: &Panel) -> Markup {
+        let (top, bottom, right) = (self.top, self.bottom, WIDTH - RIGHT);
+        html! {
+            @for mark in marks(self.low, self.high) {
+                @let y = self.y(mark);
+                (svg::line((LEFT, y), (right, y)))
+                (svg::text((LEFT - 6.0, y + 4.0), Anchor::End, BLACK, &mark.to_string()))
+            }
+            @for mark in marks(0.0, self.last_update) {
+                @let x = self.x(mark);
+                (svg::line((x, top), (x, bottom)))
+                (svg::text((x, bottom + 16.0), Anchor::Middle, BLACK, &mark.to_string()))
+            }
+            (svg::text((LEFT, top - 10.0), Anchor::Start, BLACK, &panel.title))
+            (self.curves(&panel.curves))
         }
     }
-}
 
-fn line(out: &mut String, from: (f64, f64), to: (f64, f64)) {
-    let ((x1, y1), (x2, y2)) = (from, to);
-    let _ = writeln!(
-        out,
-        "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"#dddddd\"/>"
-    );
-}
-
-fn text(out: &mut String, (x, y): (f64, f64), anchor: &str, words: &str) {
-    let words = escape(words);
-    let _ =
-        writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{words}</text>");
-}
-
-fn escape(words: &str) -> String {
-    words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    /// The lines, and their names from right to left above them. After the last colour they come again.
+    fn curves(&self, curves: &[Curve]) -> Markup {
+        let place = |point: &(u64, f64)| (self.x(point.0 as f64), self.y(point.1));
+        let room = |curve: &Curve| 7.0 * (curve.name.chars().count() as f64 + 2.0);
+        let mut right = WIDTH - RIGHT;
+        let draw = |(number, curve): (usize, &Curve)| {
+            let (at, colour) = ((right, self.top - 10.0), COLOURS[number % COLOURS.len()]);
+            right -= room(curve);
+            let points = curve.points.iter().filter(|point| point.1.is_finite());
+            html! {
+                (svg::polyline(points.map(place), colour))
+                (svg::text(at, Anchor::End, colour, &curve.name))
+            }
+        };
+        html! { @for drawn in curves.iter().enumerate().rev().map(draw) { (drawn) } }
+    }
 }
 
 /// Three to eight round numbers between `low` and `high`: multiples of 1, 2 or 5 times a power of ten.

@@ -10,5 +10,6 @@ pub mod baselines;
 pub mod curves;
 pub mod error;
 pub mod reproduce;
+mod svg;
 
 pub use error::{Error, Result};

@@ -129,10 +129,25 @@ pub fn remove_leftovers(directory: &Path) -> Result<()> {
 /// The SHA-256 of `bytes` in hexadecimal digits.
 #[must_use]
 pub fn sha256(bytes: &[u8]) -> String {
-    let digits = |byte: &u8| {
-        [byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)]))
-    };
-    Sha256::digest(bytes).iter().flat_map(digits).collect()
+    hex::encode(Sha256::digest(bytes))
+}
+
+/// The same of a file, which is read piece by piece: the weights of an encoder need not fit the memory.
+///
+/// # Errors
+///
+/// [`Error::File`] if it cannot be read.
+pub fn sha256_of_file(path: &Path) -> Result<String> {
+    let fail = |source| Error::File { path: path.to_owned(), source };
+    let mut file = File::open(path).map_err(fail)?;
+    let mut digest = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer).map_err(fail)? {
+            0 => return Ok(hex::encode(digest.finalize())),
+            n => digest.update(&buffer[..n]),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -201,5 +216,10 @@ mod tests {
     fn hashes_are_those_of_sha256sum() {
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(sha256(b""), empty);
+        // Longer than a piece, so that the pieces are seen to be joined.
+        let (directory, long) = (tempfile::tempdir().unwrap(), vec![7; 200_000]);
+        let path = directory.path().join("long");
+        std::fs::write(&path, &long).unwrap();
+        assert_eq!(sha256_of_file(&path).unwrap(), sha256(&long));
     }
 }

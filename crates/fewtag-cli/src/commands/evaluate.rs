@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use super::values;
 use crate::outputs::{Force, Inputs};
+use crate::progress;
 use crate::sources::{self, EpisodeFile};
-use crate::{progress, sha256};
 
 /// Score a model on episodes it was not trained on
 ///
@@ -228,7 +228,7 @@ fn results(
     };
     let models = [&args.model].into_iter().chain(&args.also);
     let models = models.map(|dir| -> anyhow::Result<Value> {
-        Ok(named(dir, &sha256::of_file(&dir.join("model.safetensors"))?))
+        Ok(named(dir, &file::sha256_of_file(&dir.join("model.safetensors"))?))
     });
     let data = files.iter().map(|file| named(sources::name(&file.path), &file.sha256));
     let mut results = json!({

@@ -16,7 +16,7 @@ use super::data::{ReadArgs, warn_of_notes};
 use super::values;
 use crate::outputs::{Force, Inputs};
 use crate::progress::{self, warn};
-use crate::{sha256, sources};
+use crate::sources;
 
 /// Draw few-shot episodes with the paper's minimum-including algorithm
 ///
@@ -157,7 +157,7 @@ impl Drawn {
             },
             "seed": args.seed,
             "inputs": self.inputs,
-            "output": named(&args.out, &sha256::of_file(&args.out)?),
+            "output": named(&args.out, &file::sha256_of_file(&args.out)?),
             "domains": self.domains,
         }))
     }

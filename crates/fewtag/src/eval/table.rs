@@ -76,7 +76,8 @@ impl From<f64> for Cell {
 
 impl Cell {
     /// What a person reads: on one line, without control characters, numbers to two decimals.
-    fn shown(&self) -> String {
+    #[must_use]
+    pub fn shown(&self) -> String {
         match self {
             Self::Text(text) => text.replace(char::is_control, "\u{fffd}"),
             Self::Count(count) => count.to_string(),
@@ -136,8 +137,22 @@ impl Table {
         self.title
     }
 
+    /// The names of the columns.
+    pub fn headers(&self) -> &[String] {
+        &self.headers
+    }
+
+    /// The rows, each of one cell per header.
+    pub fn rows(&self) -> &[Vec<Cell>] {
+        &self.rows
+    }
+
     /// Whether column `c` holds numbers, which are aligned to the right.
-    fn is_numeric(&self, c: usize) -> bool {
+    ///
+    /// # Panics
+    ///
+    /// If there is no such column.
+    pub fn is_numeric(&self, c: usize) -> bool {
         !self.rows.iter().any(|row| matches!(row[c], Cell::Text(_)))
     }
 
@@ -182,24 +197,6 @@ impl Table {
         text
     }
 
-    /// The table as an HTML fragment: a heading and a `<table>` whose numbers have the class `n`.
-    pub fn html(&self) -> String {
-        let class = |c: usize| if self.is_numeric(c) { " class=\"n\"" } else { "" };
-        let line = |tag: &str, cells: Vec<String>| -> String {
-            let cell = |(c, text): (usize, &String)| {
-                format!("<{tag}{}>{}</{tag}>", class(c), escape_html(text))
-            };
-            format!("<tr>{}</tr>\n", cells.iter().enumerate().map(cell).collect::<String>())
-        };
-        let rows = self.rows.iter().map(|row| line("td", row.iter().map(Cell::shown).collect()));
-        format!(
-            "<h2>{}</h2>\n<table>\n{}{}</table>\n",
-            escape_html(self.title),
-            line("th", self.headers.clone()),
-            rows.collect::<String>()
-        )
-    }
-
     fn csv(&self) -> String {
         let headers = self.headers.iter().map(|header| Cell::from(header.as_str())).collect();
         let line = |row: &Vec<Cell>| row.iter().map(Cell::csv).collect::<Vec<_>>().join(",") + "\n";
@@ -214,12 +211,6 @@ impl Table {
         };
         self.rows.iter().map(|row| Value::Object(object(row))).collect()
     }
-}
-
-/// The text with the characters that mean something in HTML written as entities.
-#[must_use]
-pub fn escape_html(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// Prints tables one after another. Text, Markdown and CSV have an empty line between them.
@@ -290,13 +281,6 @@ artist    12              66.67
         assert_eq!((row["slot"].as_str(), row["gold"].as_u64()), (Some("artist"), Some(12)));
         assert_eq!(row["sentence_macro_f1"].as_f64(), Some(200.0 / 3.0));
         assert!(value["slots"][1]["sentence_macro_f1"].is_null());
-    }
-
-    #[test]
-    fn html_escapes_and_marks_numbers() {
-        let mut table = Table::new("t", ["a", "b"]);
-        table.push(["P&D <".into(), 1.5.into()]);
-        assert!(table.html().contains("<tr><td>P&amp;D &lt;</td><td class=\"n\">1.50</td></tr>"));
     }
 
     #[test]

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use fewtag::encoder::{Activation, WordPieces, weights};
-
-use crate::sha256;
+use fewtag::file;
 
 /// Show an encoder's architecture, size and checksum
 ///
@@ -50,7 +49,7 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     writeln!(out, "training      {} MB, and activations", megabytes(4 * n_values))?;
     for path in weights::weight_files(&args.dir)? {
         let name = path.file_name().unwrap_or_default().display();
-        writeln!(out, "sha256        {}  {name}", sha256::of_file(&path)?)?;
+        writeln!(out, "sha256        {}  {name}", file::sha256_of_file(&path)?)?;
     }
     Ok(())
 }

@@ -1,16 +1,15 @@
 //! `--explain html`: one self-contained page, with a heat map of query words against support words.
 
-use std::fmt::Write;
-
 use fewtag::SupportSet;
 use fewtag::emission::Source;
+use maud::{Markup, PreEscaped, html};
 
 use super::output::Answer;
 
 /// A page in the making.
 pub(super) struct Page<'a> {
     support: &'a SupportSet,
-    body: String,
+    sections: Vec<Markup>,
 }
 
 /// How much each support word spoke for its own tag, `[words of the query][words of the support]`.
@@ -18,68 +17,42 @@ type Heat = Vec<Vec<f32>>;
 
 impl<'a> Page<'a> {
     pub(super) fn new(support: &'a SupportSet) -> Self {
-        Self { support, body: String::new() }
+        Self { support, sections: Vec::new() }
     }
 
     /// Adds a sentence, its explanation and its heat map.
     pub(super) fn add(&mut self, answer: Answer) {
-        let mut section = String::from("<section><p class=q>");
-        let (text, words) = answer.sentence.text();
-        let mut done = 0;
-        for found in &answer.tagged.spans {
-            let (start, end) = (words[found.span.start].start, words[found.span.end - 1].end);
-            let _ = write!(
-                section,
-                "{}<mark>{} <small>{} {:.2}</small></mark>",
-                escape(&text[done..start]),
-                escape(&text[start..end]),
-                escape(found.span.slot.as_str()),
-                found.probability
-            );
-            done = end;
-        }
-        let _ = write!(section, "{}</p>", escape(&text[done..]));
-        let why = super::explain::text(answer, self.support);
-        let _ = write!(section, "<pre>{}</pre>", escape(&why));
-        self.heat_map(answer, &mut section);
-        section.push_str("</section>");
-        self.body.push_str(&section);
+        self.sections.push(html! {
+            section {
+                p.q { (marked(answer)) }
+                pre { (super::explain::text(answer, self.support)) }
+                div.maps { (self.heat_maps(answer)) }
+            }
+        });
     }
 
     /// One table per support sentence: rows are the query's words.
-    fn heat_map(&self, answer: Answer, out: &mut String) {
+    fn heat_maps(&self, answer: Answer) -> Markup {
         let heat = self.heat(answer);
-        out.push_str("<div class=maps>");
         let mut first = 0;
-        for sentence in self.support.sentences() {
+        let tables = self.support.sentences().iter().map(|sentence| {
             let columns = first..first + sentence.n_words();
             first = columns.end;
-            out.push_str("<table><tr><th></th>");
-            for token in sentence.tokens() {
-                let slot = token.tag.slot().map_or(String::new(), ToString::to_string);
-                let _ = write!(
-                    out,
-                    "<th>{}<br><small>{}</small></th>",
-                    escape(&token.word),
-                    escape(&slot)
-                );
-            }
-            out.push_str("</tr>");
-            for (word, row) in answer.sentence.words().zip(&heat) {
-                let _ = write!(out, "<tr><th>{}</th>", escape(word));
-                let (low, high) = range(row);
-                for value in &row[columns.clone()] {
-                    let strength = (value - low) / (high - low).max(f32::MIN_POSITIVE);
-                    let _ = write!(
-                        out,
-                        "<td style=\"--s:{strength:.2}\" title=\"{value:.2}\">{value:.1}</td>"
-                    );
+            html! {
+                table {
+                    tr {
+                        th {}
+                        @for token in sentence.tokens() {
+                            th { (token.word) br; small { @if let Some(slot) = token.tag.slot() { (slot.as_str()) } } }
+                        }
+                    }
+                    @for (word, row) in answer.sentence.words().zip(&heat) {
+                        tr { th { (word) } (cells(row, &row[columns.clone()])) }
+                    }
                 }
-                out.push_str("</tr>");
             }
-            out.push_str("</table>");
-        }
-        out.push_str("</div>");
+        });
+        html! { @for table in tables { (table) } }
     }
 
     fn heat(&self, answer: Answer) -> Heat {
@@ -109,7 +82,60 @@ impl<'a> Page<'a> {
 
     /// The whole page.
     pub(super) fn finish(self) -> String {
-        format!("{HEAD}{}</main></body></html>\n", self.body)
+        let page = html! {
+            (PreEscaped("<!doctype html>"))
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width";
+                    title { "fewtag: why" }
+                    style { (PreEscaped(STYLE)) }
+                }
+                body {
+                    main {
+                        h1 { "Why these tags?" }
+                        p {
+                            "A cell says how much the example's word (column) speaks for its own slot, given the sentence's \
+                             word (row). The strongest of a row is darkest."
+                        }
+                        @for section in &self.sections { (section) }
+                    }
+                }
+            }
+        };
+        page.into_string() + "\n"
+    }
+}
+
+/// The text with its spans, their slots and probabilities.
+fn marked(answer: Answer) -> Markup {
+    let (text, words) = answer.sentence.text();
+    let mut done = 0;
+    let spans = answer.tagged.spans.iter().map(|found| {
+        let (start, end) = (words[found.span.start].start, words[found.span.end - 1].end);
+        let before = &text[std::mem::replace(&mut done, end)..start];
+        html! {
+            (before)
+            mark {
+                (text[start..end]) " "
+                small { (found.span.slot.as_str()) (format_args!(" {:.2}", found.probability)) }
+            }
+        }
+    });
+    let spans: Vec<Markup> = spans.collect();
+    html! { @for span in spans { (span) } (text[done..]) }
+}
+
+/// Some cells of a row, each as dark as it is strong in the whole row.
+fn cells(row: &[f32], shown: &[f32]) -> Markup {
+    let (low, high) = range(row);
+    let strength = |value: f32| (value - low) / (high - low).max(f32::MIN_POSITIVE);
+    html! {
+        @for value in shown {
+            td style=(format_args!("--s:{:.2}", strength(*value))) title=(format_args!("{value:.2}")) {
+                (format_args!("{value:.1}"))
+            }
+        }
     }
 }
 
@@ -118,21 +144,11 @@ fn range(row: &[f32]) -> (f32, f32) {
         .fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), v| (low.min(*v), high.max(*v)))
 }
 
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-const HEAD: &str = "<!doctype html>
-<html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width\">
-<title>fewtag: why</title><style>
-:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem}
+const STYLE: &str = ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem}
 section{border-top:1px solid #8884;padding:1rem 0}.q{font-size:1.25rem}
 mark{background:#8ecae6;color:#023047;border-radius:.3em;padding:.1em .3em}
 pre{font:13px/1.5 ui-monospace,monospace;overflow-x:auto}.maps{display:flex;flex-wrap:wrap;gap:1.5rem}
 table{border-collapse:collapse;font-size:12px;display:block;overflow-x:auto;max-width:100%}
 th{font-weight:600;text-align:left;padding:.2em .5em;vertical-align:bottom}th small{font-weight:400;opacity:.7}
 tr:first-child th,td{text-align:center}
-td{padding:.2em .5em;color:#111;background:color-mix(in srgb,#fb8500 calc(var(--s)*100%),#fff)}
-</style></head><body><main><h1>Why these tags?</h1>
-<p>A cell says how much the example's word (column) speaks for its own slot, given the sentence's word (row). The strongest of a row is darkest.</p>
-";
+td{padding:.2em .5em;color:#111;background:color-mix(in srgb,#fb8500 calc(var(--s)*100%),#fff)}";

@@ -47,21 +47,19 @@ pub(super) struct LabelConfig {
 }
 
 impl LabelConfig {
-    /// Reads `<Labels name="label" toName="text">` and `<Text name="text" value="$text"/>`.
+    /// Reads `<Labels name="label" toName="text">` and `<Text name="text" value="$text"/>`; what is not said there has these
+    /// usual names.
     pub(super) fn read(xml: &str) -> Self {
-        let attribute = |tag: &str, name: &str| {
-            let inside = xml.split_once(&format!("<{tag} "))?.1.split('>').next()?;
-            let rest = inside.split_once(&format!("{name}="))?.1;
-            let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-            rest[1..].split(quote).next().map(str::to_owned)
+        let document = roxmltree::Document::parse(xml).ok();
+        let attribute = |tag: &str, name: &str, usual: &str| {
+            let mut nodes = document.iter().flat_map(|document| document.descendants());
+            let node = nodes.find(|node| node.has_tag_name(tag));
+            node.and_then(|node| node.attribute(name)).unwrap_or(usual).to_owned()
         };
-        let key = attribute("Text", "value").map(|value| value.trim_start_matches('$').to_owned());
         Self {
-            from_name: attribute("Labels", " name")
-                .or_else(|| attribute("Labels", "name"))
-                .unwrap_or_else(|| "label".to_owned()),
-            to_name: attribute("Labels", "toName").unwrap_or_else(|| "text".to_owned()),
-            key: key.unwrap_or_else(|| "text".to_owned()),
+            from_name: attribute("Labels", "name", "label"),
+            to_name: attribute("Labels", "toName", "text"),
+            key: attribute("Text", "value", "text").trim_start_matches('$').to_owned(),
         }
     }
 
@@ -92,6 +90,10 @@ mod tests {
             <Text name="doc" value="$body"/></View>"#;
         let [from_name, to_name, key] = ["ner", "doc", "body"].map(str::to_owned);
         assert_eq!(LabelConfig::read(xml), LabelConfig { from_name, to_name, key });
+        let commented = r#"<View><!-- <Labels name="old" toName="old"/> --><Labels
+            name="who &amp; where" toName="doc"/><Text value="$body" name="doc"/></View>"#;
+        let [from_name, to_name, key] = ["who & where", "doc", "body"].map(str::to_owned);
+        assert_eq!(LabelConfig::read(commented), LabelConfig { from_name, to_name, key });
         let [from_name, to_name, key] = ["label", "text", "text"].map(str::to_owned);
         assert_eq!(LabelConfig::read(""), LabelConfig { from_name, to_name, key });
     }
