@@ -3,7 +3,7 @@
 //! `cargo bench -p fewtag --bench sampling`
 
 use divan::{Bencher, black_box};
-use fewtag::sampler::{Duplicates, MIN_SENTENCES, Sampler, Settings};
+use fewtag::sampler::{Duplicates, EpisodeSettings, MIN_SENTENCES, Sampler};
 use fewtag::{Domain, Random, Sentence, Slot, Tag, Token};
 
 fn main() {
@@ -42,7 +42,7 @@ fn index_a_domain(bencher: Bencher) {
 #[divan::bench(args = [1, 5, 20])]
 fn draw_100_episodes(bencher: Bencher, shots: usize) {
     let sampler = Sampler::new(domain(), MIN_SENTENCES, Duplicates::Keep).expect("slots");
-    let settings = Settings { shots, queries: 10, ..Settings::default() };
+    let settings = EpisodeSettings { shots, queries: 10, ..EpisodeSettings::default() };
     bencher.bench(|| {
         for episode in sampler.episodes(settings, 0).take(100) {
             black_box(episode).expect("enough sentences");

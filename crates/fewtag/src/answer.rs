@@ -14,7 +14,7 @@ use crate::adapted::{Scored, Tagged, TaggedSpan};
 use crate::domain::{Sentence, SupportSet, Token};
 use crate::emission::{Source, WordAt};
 use crate::error::Result;
-use crate::explain::{Explanation, Speaker};
+use crate::explain::{Evidence, Explanation};
 use crate::tag::{self, Span, TagSet};
 use crate::words::Offsets;
 
@@ -53,21 +53,22 @@ pub struct AnswerSpan {
 pub struct Why {
     /// The score of the span in its sentence.
     pub score: f64,
-    /// What the examples said together: the sum of the voices.
+    /// What the examples said together: the sum of the scores below.
     pub examples: f64,
     /// What the transitions between tags added.
     pub transitions: f64,
-    /// Who spoke for the span, the loudest first.
-    pub voices: Vec<Voice>,
+    /// What spoke for the span, the strongest first.
+    #[serde(rename = "voices")]
+    pub evidence: Vec<AnswerEvidence>,
     /// What came second.
-    pub runner_up: Option<Rival>,
+    pub runner_up: Option<AnswerRunnerUp>,
 }
 
 /// An example word, or the slot's name, that spoke for a span.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(untagged)]
-pub enum Voice {
+pub enum AnswerEvidence {
     /// A word of an example.
     Word {
         /// Which example, counted from 0.
@@ -95,7 +96,7 @@ pub enum Voice {
 /// What the words of a span would have been otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Rival {
+pub struct AnswerRunnerUp {
     /// The slot; null is no slot.
     pub label: Option<String>,
     /// How much lower its score is.
@@ -169,17 +170,18 @@ impl Answer {
 impl Why {
     fn new(why: Explanation, support: &SupportSet) -> Self {
         let (score, examples, transitions) = (why.total(), why.emission(), why.transitions);
-        let runner_up = why.runner_up.map(|second| Rival {
+        let runner_up = why.runner_up.map(|second| AnswerRunnerUp {
             label: second.slot.map(|slot| slot.as_str().to_owned()),
             margin: second.margin,
         });
-        let voices = why.voices.into_iter().map(|voice| Voice::new(voice, support)).collect();
-        Self { score, examples, transitions, voices, runner_up }
+        let evidence = why.evidence.into_iter();
+        let evidence = evidence.map(|one| AnswerEvidence::new(one, support)).collect();
+        Self { score, examples, transitions, evidence, runner_up }
     }
 }
 
-impl Voice {
-    fn new(Speaker { source, score, words }: Speaker, support: &SupportSet) -> Self {
+impl AnswerEvidence {
+    fn new(Evidence { source, score, words }: Evidence, support: &SupportSet) -> Self {
         match source {
             Source::LabelName => Self::LabelName { label_name: true, score, words },
             Source::Word(WordAt { sentence, word }) => {

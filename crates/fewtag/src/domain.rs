@@ -32,13 +32,13 @@ pub struct Token {
 #[derive(Debug, Clone)]
 pub struct Sentence {
     tokens: Vec<Token>,
-    source: Option<Box<Source>>,
+    source: Option<Box<RunningText>>,
     line: Option<usize>,
 }
 
 /// The running text that the words of a sentence were found in.
 #[derive(Debug, Clone)]
-struct Source {
+struct RunningText {
     text: String,
     /// Where each word stands, in bytes of `text`, from left to right.
     words: Vec<Range<usize>>,
@@ -73,7 +73,7 @@ impl Sentence {
         let tokens =
             words.iter().zip(tags).map(|(at, tag)| Token { word: text[at.clone()].into(), tag });
         let sentence = Self::new(tokens.collect())?;
-        Ok(Self { source: Some(Box::new(Source { text, words })), ..sentence })
+        Ok(Self { source: Some(Box::new(RunningText { text, words })), ..sentence })
     }
 
     /// The words with their tags.

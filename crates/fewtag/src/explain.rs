@@ -24,17 +24,17 @@ use crate::tag::{Slot, Span, Tag};
 pub struct Explanation {
     /// The span and its probability.
     pub span: TaggedSpan,
-    /// Who spoke for it, the loudest first; they sum to the emission.
-    pub voices: Vec<Speaker>,
+    /// What spoke for it, the strongest first; they sum to the emission.
+    pub evidence: Vec<Evidence>,
     /// What the transitions added.
     pub transitions: f64,
     /// What came second.
     pub runner_up: Option<RunnerUp>,
 }
 
-/// Who spoke for a span, and how loudly.
+/// What spoke for a span, and how strongly.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Speaker {
+pub struct Evidence {
     /// A support word, or the name of the slot.
     pub source: Source,
     /// What it gave, scaled by λ.
@@ -56,7 +56,7 @@ impl Explanation {
     /// What the support words and label names said together.
     #[must_use]
     pub fn emission(&self) -> f64 {
-        self.voices.iter().map(|voice| f64::from(voice.score)).sum()
+        self.evidence.iter().map(|one| f64::from(one.score)).sum()
     }
 
     /// The score of the span in its sentence.
@@ -109,7 +109,7 @@ impl Scored<'_> {
             .min_by(|a, b| a.margin.total_cmp(&b.margin));
         Explanation {
             span: span.clone(),
-            voices: self.voices(*start..*end, path),
+            evidence: self.evidence(*start..*end, path),
             transitions: moves(tags),
             runner_up,
         }
@@ -132,24 +132,25 @@ impl Scored<'_> {
     }
 
     /// What each support word gave to the words of a span, the loudest first.
-    fn voices(&self, words: Range<usize>, path: &[usize]) -> Vec<Speaker> {
-        let mut voices: Vec<Speaker> = Vec::new();
+    fn evidence(&self, words: Range<usize>, path: &[usize]) -> Vec<Evidence> {
+        let mut evidence: Vec<Evidence> = Vec::new();
         let mut known: HashMap<Source, usize> = HashMap::new();
         for (t, &tag) in words.clone().zip(&path[words.clone()]) {
             for part in self.contributions(t, tag) {
                 let at = *known.entry(part.source).or_insert_with(|| {
                     let words = vec![0.0; words.len()];
-                    voices.push(Speaker { source: part.source, score: 0.0, words });
-                    voices.len() - 1
+                    evidence.push(Evidence { source: part.source, score: 0.0, words });
+                    evidence.len() - 1
                 });
-                voices[at].words[t - words.start] += (self.scale() * f64::from(part.score)) as f32;
+                evidence[at].words[t - words.start] +=
+                    (self.scale() * f64::from(part.score)) as f32;
             }
         }
-        for voice in &mut voices {
-            voice.score = voice.words.iter().sum();
+        for one in &mut evidence {
+            one.score = one.words.iter().sum();
         }
-        voices.sort_by(|a, b| b.score.total_cmp(&a.score));
-        voices
+        evidence.sort_by(|a, b| b.score.total_cmp(&a.score));
+        evidence
     }
 }
 

@@ -40,7 +40,7 @@ pub use adapted::{Adapted, Scored, Tagged, TaggedSpan};
 pub use answer::Answer;
 pub use domain::{Domain, Episode, Sentence, SupportSet, Token};
 pub use error::{Error, Result};
-pub use explain::{Explanation, RunnerUp, Speaker};
+pub use explain::{Evidence, Explanation, RunnerUp};
 pub use matrix::Matrix;
 pub use random::Random;
 pub use settings::{Context, ModelSettings};

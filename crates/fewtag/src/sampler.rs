@@ -24,7 +24,7 @@ use crate::tag::{Tag, TagSet};
 
 /// How an episode is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
+pub struct EpisodeSettings {
     /// The paper's `k`: in how many support sentences each tag must occur.
     pub shots: usize,
     /// Query sentences per episode.
@@ -33,7 +33,7 @@ pub struct Settings {
     pub keep: f64,
 }
 
-impl Default for Settings {
+impl Default for EpisodeSettings {
     /// The paper's 1-shot episodes.
     fn default() -> Self {
         Self { shots: 1, queries: 20, keep: 0.2 }
@@ -75,7 +75,7 @@ pub const SEED: u64 = 42;
 /// A domain, indexed for drawing episodes.
 ///
 /// ```
-/// use fewtag::sampler::{Duplicates, MIN_SENTENCES, SEED, Sampler, Settings};
+/// use fewtag::sampler::{Duplicates, MIN_SENTENCES, SEED, Sampler, EpisodeSettings};
 /// use fewtag::{Domain, Sentence, Token};
 ///
 /// let token = |word: &str, tag: &str| Ok(Token { word: word.into(), tag: tag.parse()? });
@@ -84,7 +84,7 @@ pub const SEED: u64 = 42;
 ///
 /// let domain = Domain { name: "travel".into(), sentences };
 /// let sampler = Sampler::new(domain, MIN_SENTENCES, Duplicates::LeaveOut)?;
-/// let settings = Settings { shots: 1, queries: 2, keep: 0.0 };
+/// let settings = EpisodeSettings { shots: 1, queries: 2, keep: 0.0 };
 /// for episode in sampler.episodes(settings, SEED).take(10) {
 ///     assert_eq!(episode?.support.sentences().len(), 1);
 /// }
@@ -252,7 +252,7 @@ impl Sampler {
     }
 
     /// Draws a support set by Algorithm 1, as positions in the domain in the order of selection.
-    pub fn support(&self, settings: &Settings, random: &mut Random) -> Vec<usize> {
+    pub fn support(&self, settings: &EpisodeSettings, random: &mut Random) -> Vec<usize> {
         let Pool { tags_of, sentences_of, .. } = &self.pool;
         let needed = |tag: usize| settings.shots.min(sentences_of[tag].len());
         let mut count = vec![0; sentences_of.len()];
@@ -285,7 +285,7 @@ impl Sampler {
     /// Draws a support set and then the queries from the other sentences, without replacement.
     ///
     /// The queries are fewer than `settings.queries` if the domain has no more sentences.
-    pub fn draw(&self, settings: &Settings, random: &mut Random) -> Draw {
+    pub fn draw(&self, settings: &EpisodeSettings, random: &mut Random) -> Draw {
         let support = self.support(settings, random);
         let Pool { eligible, first_with_words, .. } = &self.pool;
         let mut selected = Selection::new(self.domain.sentences.len());
@@ -311,7 +311,7 @@ impl Sampler {
     ///
     /// [`Error::TooFewSentences`] if fewer than `settings.queries` sentences are left for queries;
     /// [`Error::EmptySupport`] if `settings.shots` is 0.
-    pub fn episode(&self, settings: &Settings, random: &mut Random) -> Result<Episode> {
+    pub fn episode(&self, settings: &EpisodeSettings, random: &mut Random) -> Result<Episode> {
         let draw = self.draw(settings, random);
         if draw.queries.len() < settings.queries {
             return Err(Error::TooFewSentences {
@@ -335,12 +335,16 @@ impl Sampler {
     /// # Errors
     ///
     /// Each item can fail as [`Sampler::episode`] does.
-    pub fn episodes(&self, settings: Settings, seed: u64) -> impl Iterator<Item = Result<Episode>> {
+    pub fn episodes(
+        &self,
+        settings: EpisodeSettings,
+        seed: u64,
+    ) -> impl Iterator<Item = Result<Episode>> {
         self.streams(seed).map(move |mut random| self.episode(&settings, &mut random))
     }
 
     /// The mean number of sentences in the support sets of the first `n` of these episodes; 0 of none.
-    pub fn mean_support(&self, settings: &Settings, seed: u64, n: usize) -> f64 {
+    pub fn mean_support(&self, settings: &EpisodeSettings, seed: u64, n: usize) -> f64 {
         let size = |mut random| self.support(settings, &mut random).len();
         self.streams(seed).take(n).map(size).sum::<usize>() as f64 / n.max(1) as f64
     }
@@ -442,7 +446,7 @@ mod tests {
         fn a_support_set_covers_every_tag_and_is_minimal_without_keep(
             domain in any_domain(), shots in 1_usize..6, seed: u64
         ) {
-            let settings = Settings { shots, keep: 0.0, ..Settings::default() };
+            let settings = EpisodeSettings { shots, keep: 0.0, ..EpisodeSettings::default() };
             let sampler = Sampler::new(domain.clone(), 1, Duplicates::Keep).unwrap();
             let support = sampler.support(&settings, &mut Random::new(seed));
             prop_assert!(covers(&domain, &support, shots));
@@ -456,7 +460,7 @@ mod tests {
         fn no_query_repeats_its_support_or_another_query(
             domain in any_domain_of_words(), queries in 0_usize..40, shots in 1_usize..4, seed: u64
         ) {
-            let settings = Settings { shots, queries, ..Settings::default() };
+            let settings = EpisodeSettings { shots, queries, ..EpisodeSettings::default() };
             let sampler = Sampler::new(domain.clone(), 1, Duplicates::LeaveOut).unwrap();
             let distinct: HashSet<&Sentence> = domain.sentences.iter().collect();
             prop_assert_eq!(sampler.n_sentences(), distinct.len());
@@ -479,7 +483,7 @@ mod tests {
             domain.sentences.retain(|s| seen.insert(s.words().map(str::to_owned).collect::<Vec<_>>()));
             let draw = |duplicates| {
                 let sampler = Sampler::new(domain.clone(), 1, duplicates).ok()?;
-                Some(sampler.draw(&Settings::default(), &mut Random::new(seed)))
+                Some(sampler.draw(&EpisodeSettings::default(), &mut Random::new(seed)))
             };
             prop_assert_eq!(draw(Duplicates::Keep), draw(Duplicates::LeaveOut));
         }
@@ -488,7 +492,7 @@ mod tests {
         fn support_and_queries_are_distinct_sentences(
             domain in any_domain(), queries in 0_usize..40, seed: u64
         ) {
-            let settings = Settings { queries, ..Settings::default() };
+            let settings = EpisodeSettings { queries, ..EpisodeSettings::default() };
             let sampler = Sampler::new(domain.clone(), 1, Duplicates::Keep).unwrap();
             let draw = sampler.draw(&settings, &mut Random::new(seed));
             prop_assert!(covers(&domain, &draw.support, 1));
@@ -508,7 +512,7 @@ mod tests {
         let domain = domain(&["B-a", "B-a", "B-a B-b", "B-a B-b"]);
         let sampler = Sampler::new(domain, 1, Duplicates::Keep).unwrap();
         let sizes = |keep: f64| -> usize {
-            let settings = Settings { keep, ..Settings::default() };
+            let settings = EpisodeSettings { keep, ..EpisodeSettings::default() };
             let size = |seed| sampler.support(&settings, &mut Random::new(seed)).len();
             (0..1000).map(size).sum()
         };
@@ -525,7 +529,7 @@ mod tests {
         let sampler = Sampler::new(domain, MIN_SENTENCES, Duplicates::Keep).unwrap();
         let left_out: Vec<String> = sampler.left_out().map(ToString::to_string).collect();
         assert_eq!(left_out, ["B-b", "I-b"]);
-        let settings = Settings { shots: 5, queries: 9, keep: 0.0 };
+        let settings = EpisodeSettings { shots: 5, queries: 9, keep: 0.0 };
         let mut draw = sampler.draw(&settings, &mut Random::new(0));
         draw.support.sort_unstable();
         assert_eq!((draw.support, draw.queries), (vec![0, 1, 4], vec![]));
@@ -566,7 +570,7 @@ mod tests {
     #[test]
     fn too_few_sentences_for_the_queries_are_an_error() {
         let sampler = Sampler::new(domain(&["B-a", "B-a", "B-a"]), 2, Duplicates::Keep).unwrap();
-        let settings = Settings { shots: 1, queries: 3, keep: 0.2 };
+        let settings = EpisodeSettings { shots: 1, queries: 3, keep: 0.2 };
         let error = sampler.episode(&settings, &mut Random::new(0)).unwrap_err();
         assert!(matches!(error, Error::TooFewSentences { left: 2, queries: 3, .. }), "{error}");
     }
@@ -579,7 +583,7 @@ mod tests {
             Duplicates::Keep,
         )
         .unwrap();
-        let settings = Settings { shots: 1, queries: 2, keep: 0.2 };
+        let settings = EpisodeSettings { shots: 1, queries: 2, keep: 0.2 };
         let take = |seed| -> Vec<Episode> {
             sampler.episodes(settings, seed).take(8).map(Result::unwrap).collect()
         };

@@ -57,10 +57,10 @@ fn peak(n_chunks: usize, budget: usize) -> usize {
     let config = BertConfig::from_json(json).expect("a shape");
     let engine = Bert::random(&config, 1).expect("an encoder");
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny-encoder");
-    let frame = WordPieces::load(&dir).expect("a tokenizer");
+    let word_pieces = WordPieces::load(&dir).expect("a tokenizer");
     let (ids, shapes, first) = ((100..162).collect(), vec![0; 62], (0..62).collect());
     let pieces = Pieces { ids, shapes, first };
-    let sequences = vec![Sequence::alone(&pieces, &frame); 16 * n_chunks];
+    let sequences = vec![Sequence::alone(&pieces, &word_pieces); 16 * n_chunks];
     let mut gradients = Gradients::zeros(&config);
 
     let before = LIVE.load(Relaxed);

@@ -17,7 +17,7 @@ use fewtag::train::{DevScores, source};
 use fewtag::{file, model};
 use serde::{Deserialize, Serialize};
 
-use super::train::{Settings, is_finished, train};
+use super::train::{ConfigArgs, is_finished, train};
 use super::values;
 use crate::{outputs, sources};
 
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(required = true)]
     domains: Vec<PathBuf>,
     #[command(flatten)]
-    settings: Settings,
+    settings: ConfigArgs,
     /// Directory for the runs
     #[arg(long, value_name = "DIR")]
     out: PathBuf,

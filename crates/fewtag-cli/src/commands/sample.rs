@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use fewtag::data::{self, EpisodeWriter};
 use fewtag::eval::{Format, Summary, Table, table};
 use fewtag::plural::Counted;
-use fewtag::sampler::{Duplicates, LeftOut, MIN_SENTENCES, SEED, Sampler, Settings};
+use fewtag::sampler::{Duplicates, EpisodeSettings, LeftOut, MIN_SENTENCES, SEED, Sampler};
 use fewtag::{Domain, Error, Tag, file};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = SEED)]
     seed: u64,
     /// Probability to keep a support sentence that is not needed; 0 gives minimal sets
-    #[arg(long, default_value_t = Settings::default().keep, value_parser = values::probability)]
+    #[arg(long, default_value_t = EpisodeSettings::default().keep, value_parser = values::probability)]
     keep: f64,
     /// Leave out tags that occur in fewer sentences, and these sentences
     #[arg(long, default_value_t = MIN_SENTENCES)]
@@ -195,7 +195,7 @@ fn sample(
     let bar = progress::episodes(args.episodes, &sampler.domain().name);
     let mut sizes = Vec::with_capacity(args.episodes);
     for episode in
-        sampler.episodes(Settings { shots, queries, keep }, args.seed).take(args.episodes)
+        sampler.episodes(EpisodeSettings { shots, queries, keep }, args.seed).take(args.episodes)
     {
         let episode = episode?;
         sizes.push(episode.support.sentences().len() as f64);

@@ -34,7 +34,7 @@ use crate::sources;
   fewtag train --config configs/snips-1shot.toml --out runs/fast --updates 200 --set optimizer.encoder_rate=1e-4")]
 pub(crate) struct Args {
     #[command(flatten)]
-    settings: Settings,
+    settings: ConfigArgs,
     /// Directory for the model; made if it is not there
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -48,7 +48,7 @@ pub(crate) struct Args {
 
 /// Where the settings of a run come from.
 #[derive(Debug, clap::Args)]
-pub(super) struct Settings {
+pub(super) struct ConfigArgs {
     /// Settings in TOML (see docs/training.md)
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
@@ -65,7 +65,7 @@ fn field_and_value(text: &str) -> Result<(String, String), String> {
     Ok((field.trim().to_owned(), value.trim().to_owned()))
 }
 
-impl Settings {
+impl ConfigArgs {
     /// Reads the file and puts the overrides in.
     pub(super) fn read(&self) -> anyhow::Result<Config> {
         let path = self.config.display();
@@ -109,7 +109,7 @@ const WRITTEN: [&str; 7] = [
 
 /// One line of `metrics.jsonl`.
 #[derive(Serialize, Deserialize)]
-struct Record {
+struct MetricsLine {
     #[serde(flatten)]
     step: Step,
     /// Wall time since the run started or was resumed.
@@ -178,14 +178,14 @@ fn check_directory(config: &Config, dir: &Path) -> anyhow::Result<()> {
 }
 
 /// The lines of an interrupted run up to its checkpoint; later ones will be written again.
-fn earlier_records(metrics: &Path, update: u64) -> anyhow::Result<Vec<Record>> {
+fn earlier_records(metrics: &Path, update: u64) -> anyhow::Result<Vec<MetricsLine>> {
     if update == 0 || !metrics.exists() {
         return Ok(Vec::new());
     }
     let mut records = Vec::new();
     for line in std::fs::read_to_string(metrics)?.lines() {
         // The last line may have been cut by the interruption; it then lies behind the checkpoint.
-        match serde_json::from_str::<Record>(line) {
+        match serde_json::from_str::<MetricsLine>(line) {
             Ok(record) if record.step.update <= update => records.push(record),
             _ => break,
         }
@@ -198,7 +198,7 @@ fn follow(
     trainer: &mut Trainer,
     checkpoints: &mut Checkpoints,
     metrics: &Path,
-    records: &mut Vec<Record>,
+    records: &mut Vec<MetricsLine>,
 ) -> anyhow::Result<()> {
     let mut lines = Vec::new();
     for record in &*records {
@@ -211,7 +211,7 @@ fn follow(
     let bar = bar(trainer)?;
     let mut recent = Recent { since: before, ..Recent::default() };
     while let Some(step) = trainer.next() {
-        let record = Record { step: step?, seconds: before + start.elapsed().as_secs_f64() };
+        let record = MetricsLine { step: step?, seconds: before + start.elapsed().as_secs_f64() };
         // A whole line at once, before the checkpoint that counts it as written.
         file.write_all(format!("{}\n", serde_json::to_string(&record)?).as_bytes())
             .with_context(|| format!("cannot write `{}`", metrics.display()))?;
@@ -261,13 +261,13 @@ struct Recent {
 }
 
 impl Recent {
-    fn add(&mut self, record: &Record) {
+    fn add(&mut self, record: &MetricsLine) {
         self.n_steps += 1;
         self.loss += record.step.loss;
         self.n_pieces += record.step.n_pieces;
     }
 
-    fn message(&self, record: &Record) -> String {
+    fn message(&self, record: &MetricsLine) -> String {
         let loss = self.loss / self.n_steps as f64;
         let speed = self.n_pieces as f64 / (record.seconds - self.since).max(1e-9);
         format!("loss {loss:.3}  λ {:.4}  {speed:.0} pieces/s", record.step.scale)
@@ -275,7 +275,7 @@ impl Recent {
 }
 
 /// Loss, λ and dev F1 against updates.
-fn panels(records: &[Record]) -> Vec<Panel> {
+fn panels(records: &[MetricsLine]) -> Vec<Panel> {
     let curve = |name: &str, value: &dyn Fn(&Step) -> Option<f64>| Curve {
         name: name.to_owned(),
         points: records

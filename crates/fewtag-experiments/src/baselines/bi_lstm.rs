@@ -5,7 +5,7 @@
 //! ```
 //!
 //! `x` is `[T, d]`, fixed word vectors; both directions together give `h [T, 2·n_hidden]`. Nothing is
-//! transferred: [`Settings::tag`] starts every support set from random weights and takes a fixed number of Adam's
+//! transferred: [`BiLstmSettings::tag`] starts every support set from random weights and takes a fixed number of Adam's
 //! updates, each on the whole support set.
 //!
 //! Source: the paper's baseline, after Huang et al. (2015) but without their CRF, which a few sentences cannot train.
@@ -118,7 +118,7 @@ impl BiLstm {
 /// How a [`BiLstm`] is trained on a support set.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Settings {
+pub struct BiLstmSettings {
     /// The width of one direction.
     pub hidden: usize,
     /// The number of updates, each on the whole support set.
@@ -127,13 +127,13 @@ pub struct Settings {
     pub rate: f32,
 }
 
-impl Default for Settings {
+impl Default for BiLstmSettings {
     fn default() -> Self {
         Self { hidden: 64, updates: 60, rate: 1e-2 }
     }
 }
 
-impl Settings {
+impl BiLstmSettings {
     /// Learns the support set, starting from random weights, and tags the queries.
     #[must_use]
     pub fn tag(&self, episode: &Episode, vectors: &WordVectors, seed: u64) -> Vec<Vec<Tag>> {
@@ -220,7 +220,7 @@ mod tests {
         let support = SupportSet::new(sentences.clone()).unwrap();
         let episode = Episode { domain: "weather".into(), support, queries: sentences };
         let vectors = WordVectors::random(20, 1);
-        let settings = Settings { hidden: 12, updates: 40, ..Settings::default() };
+        let settings = BiLstmSettings { hidden: 12, updates: 40, ..BiLstmSettings::default() };
         let tags = settings.tag(&episode, &vectors, 1);
         for (query, tags) in episode.queries.iter().zip(&tags) {
             assert!(query.tags().eq(tags), "{tags:?}");

@@ -28,7 +28,7 @@ use crate::error::Result;
 /// How both stages are trained.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Settings {
+pub struct TransferBertSettings {
     /// The highest learning rate of the encoder in both stages.
     pub rate: f32,
     /// That of the classifier, which starts from nothing.
@@ -41,7 +41,7 @@ pub struct Settings {
     pub dropout: f32,
 }
 
-impl Default for Settings {
+impl Default for TransferBertSettings {
     fn default() -> Self {
         Self { rate: 1e-5, head_rate: 1e-3, batch: 4, support_updates: 20, dropout: 0.1 }
     }
@@ -56,7 +56,7 @@ const MEMORY: usize = usize::MAX / 4;
 pub struct TransferBert {
     engine: Bert,
     word_pieces: WordPieces,
-    settings: Settings,
+    settings: TransferBertSettings,
 }
 
 impl TransferBert {
@@ -65,7 +65,7 @@ impl TransferBert {
     /// # Errors
     ///
     /// Whatever is wrong with its files.
-    pub fn load(dir: &Path, settings: Settings) -> Result<Self> {
+    pub fn load(dir: &Path, settings: TransferBertSettings) -> Result<Self> {
         let engine = Bert::new(weights::load(dir)?)?;
         Ok(Self { engine, word_pieces: WordPieces::load(dir)?, settings })
     }
@@ -132,12 +132,12 @@ struct Stage {
     gradients: Gradients,
     optimizer: AdamW,
     schedule: Schedule,
-    settings: Settings,
+    settings: TransferBertSettings,
     random: Random,
 }
 
 impl Stage {
-    fn new(engine: &Bert, tags: TagSet, settings: &Settings, plan: Plan) -> Self {
+    fn new(engine: &Bert, tags: TagSet, settings: &TransferBertSettings, plan: Plan) -> Self {
         let mut random = Random::new(plan.seed);
         let classifier = Classifier::random(engine.width(), tags.n_tags(), &mut random);
         let n_values = engine.parameters().values().len() + classifier.weights().values().len();
@@ -217,8 +217,12 @@ mod tests {
     fn tiny() -> (TransferBert, Vec<Episode>) {
         let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
         // A tiny encoder needs large steps and no dropout.
-        let settings =
-            Settings { rate: 1e-2, head_rate: 1e-1, dropout: 0.0, ..Settings::default() };
+        let settings = TransferBertSettings {
+            rate: 1e-2,
+            head_rate: 1e-1,
+            dropout: 0.0,
+            ..TransferBertSettings::default()
+        };
         let system = TransferBert::load(&testdata.join("tiny-encoder"), settings).unwrap();
         (system, data::read_episodes(&testdata.join("tiny-episodes.json")).unwrap())
     }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use fewtag::data::{self, Format, ReadOptions, Wanted};
 use fewtag::domain::Episode;
 use fewtag::file;
-use fewtag::sampler::{Duplicates, MIN_SENTENCES, Sampler, Settings};
+use fewtag::sampler::{Duplicates, EpisodeSettings, MIN_SENTENCES, Sampler};
 
 use crate::error::{Error, Result};
 
@@ -93,7 +93,7 @@ fn entries(dir: &Path) -> Result<Vec<PathBuf>> {
 /// Draws episodes from every corpus in `dir`; those that were drawn before from the same bytes are kept.
 fn draw_all(dir: &Path, shots: usize, drawn: &Path) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(drawn).map_err(|source| Error::file(drawn, source))?;
-    let settings = Settings { shots, queries: 20, ..Settings::default() };
+    let settings = EpisodeSettings { shots, queries: 20, ..EpisodeSettings::default() };
     let n_episodes = if shots == 1 { 200 } else { 50 };
     let draw = |path: PathBuf| {
         let bytes = file::read(&path)?;

@@ -25,17 +25,18 @@ use super::corpora::Corpus;
 use super::folds::Fold;
 use super::results::{Cell, Training};
 use super::systems::{Learner, System};
+use crate::baselines::bi_lstm::BiLstmSettings;
 use crate::baselines::glove::WordVectors;
-use crate::baselines::transfer_bert::{Plan, TransferBert};
-use crate::baselines::{bi_lstm, transfer_bert, word_table};
+use crate::baselines::transfer_bert::{Plan, TransferBert, TransferBertSettings};
+use crate::baselines::word_table;
 use crate::error::{Error, Result};
 
 /// What all cells of a grid share.
 #[derive(Debug)]
 pub struct Setup {
     corpora: Vec<Corpus>,
-    encoder: Source,
-    glove: Option<Source>,
+    encoder: HashedPath,
+    glove: Option<HashedPath>,
     budget: Budget,
     /// Where tables of word vectors are kept.
     scratch: PathBuf,
@@ -43,7 +44,7 @@ pub struct Setup {
 
 /// A file or directory that training starts from, and the hash of its numbers.
 #[derive(Debug)]
-struct Source {
+struct HashedPath {
     path: PathBuf,
     hash: String,
 }
@@ -74,10 +75,10 @@ impl Setup {
             hash += &file::sha256(&file::read(&weights)?);
         }
         let glove = match glove {
-            Some(path) => Some(Source { hash: file::sha256(&file::read(&path)?), path }),
+            Some(path) => Some(HashedPath { hash: file::sha256(&file::read(&path)?), path }),
             None => None,
         };
-        Ok(Self { corpora, encoder: Source { path: encoder, hash }, glove, budget, scratch })
+        Ok(Self { corpora, encoder: HashedPath { path: encoder, hash }, glove, budget, scratch })
     }
 
     /// The domains, in the order of the folds.
@@ -135,7 +136,7 @@ impl Setup {
         let test = self.test(&fold)?;
         match system.learner {
             Learner::BiLstm => {
-                let settings: bi_lstm::Settings = parse(system)?;
+                let settings: BiLstmSettings = parse(system)?;
                 let vectors = self.word_vectors(self.glove.as_ref(), cell.seed)?;
                 let tag = |episode: &Episode| Ok(settings.tag(episode, &vectors, cell.seed));
                 Ok((self.judge(&fold, &test, tag)?, Training::default()))
@@ -183,7 +184,7 @@ impl Setup {
         seed: u64,
         on_step: &mut dyn FnMut(u64, u64),
     ) -> Result<(TransferBert, Training)> {
-        let mut settings: transfer_bert::Settings = parse(system)?;
+        let mut settings: TransferBertSettings = parse(system)?;
         settings.batch = self.budget.batch();
         if self.is_small()? {
             settings.rate = SMALL_ENCODER_RATE;
@@ -265,7 +266,7 @@ impl Setup {
     }
 
     /// The vectors of every word of the corpora.
-    fn word_vectors(&self, glove: Option<&Source>, seed: u64) -> Result<WordVectors> {
+    fn word_vectors(&self, glove: Option<&HashedPath>, seed: u64) -> Result<WordVectors> {
         match glove {
             Some(glove) => WordVectors::read(&glove.path, &self.words()?, seed),
             None => Ok(WordVectors::random(RANDOM_WIDTH, seed)),

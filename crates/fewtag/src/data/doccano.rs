@@ -22,7 +22,7 @@ use crate::scheme::Scheme;
 pub(super) struct Doccano;
 
 #[derive(Deserialize)]
-struct Record<'t> {
+struct DoccanoExample<'t> {
     #[serde(borrow)]
     text: Cow<'t, str>,
     #[serde(borrow, alias = "labels", default)]
@@ -42,7 +42,7 @@ struct Entity<'t> {
 
 impl Codec for Doccano {
     fn read(&self, text: &str, into: &mut Collector) -> Result<()> {
-        json::read_records(text, into, |record: Record, into, at| {
+        json::read_records(text, into, |record: DoccanoExample, into, at| {
             let entities = record.entities.into_iter();
             let entities = entities.map(|e| (e.start_offset, e.end_offset, e.label));
             let labels = record.label.into_iter().chain(entities);

@@ -18,7 +18,7 @@ use crate::scheme::Scheme;
 pub(super) struct Gliner;
 
 #[derive(Deserialize)]
-struct Record {
+struct GlinerExample {
     tokenized_text: Vec<String>,
     ner: Vec<(usize, usize, String)>,
     domain: Option<String>,
@@ -26,7 +26,7 @@ struct Record {
 
 impl Codec for Gliner {
     fn read(&self, text: &str, into: &mut Collector) -> Result<()> {
-        json::read_records(text, into, |record: Record, into, at| {
+        json::read_records(text, into, |record: GlinerExample, into, at| {
             let spans = record.ner.into_iter();
             let spans = spans.map(|(first, last, slot)| (first..last.saturating_add(1), slot));
             into.add_spans(record.domain.as_deref(), (record.tokenized_text, spans.collect()), at)

@@ -19,7 +19,7 @@ use crate::scheme::Scheme;
 pub(super) struct Hf;
 
 #[derive(Deserialize)]
-struct Record<'t> {
+struct HfExample<'t> {
     tokens: Vec<String>,
     #[serde(borrow)]
     ner_tags: Option<Vec<RawTag<'t>>>,
@@ -37,7 +37,7 @@ enum RawTag<'t> {
 
 impl Codec for Hf {
     fn read(&self, text: &str, into: &mut Collector) -> Result<()> {
-        json::read_records(text, into, |record: Record, into, at| {
+        json::read_records(text, into, |record: HfExample, into, at| {
             let tags = record.ner_tags.or(record.tags).unwrap_or_default();
             let tags: Option<Vec<&str>> = tags.iter().map(RawTag::text).collect();
             let tags = tags.ok_or_else(|| into.error(at(), Problem::NumericTags))?;

@@ -40,8 +40,8 @@ pub(super) fn parse(line: &str, dialect: Dialect) -> Result<Unmarked, Problem> {
     let mut done = Unmarked::default();
     let mut rest = line;
     while let Some((c, after)) = next_char(rest) {
-        rest = if let Some((group, after)) = group(rest, dialect)? {
-            done.push_group(group);
+        rest = if let Some((stretch, after)) = stretch(rest, dialect)? {
+            done.push_stretch(stretch);
             after
         } else {
             done.push(c);
@@ -57,30 +57,30 @@ impl Unmarked {
         self.n_chars += 1;
     }
 
-    fn push_group(&mut self, group: Group) {
+    fn push_stretch(&mut self, stretch: Stretch) {
         let start = self.n_chars;
-        group.text.chars().for_each(|c| self.push(c));
-        self.labels.push(Label { chars: start..self.n_chars, slot: group.slot.into() });
-        self.n_extras += usize::from(group.has_extras);
+        stretch.text.chars().for_each(|c| self.push(c));
+        self.labels.push(Label { chars: start..self.n_chars, slot: stretch.slot.into() });
+        self.n_extras += usize::from(stretch.has_extras);
     }
 }
 
 /// One labelled stretch.
-struct Group {
+struct Stretch {
     text: String,
     slot: String,
     has_extras: bool,
 }
 
-/// The group at the start of `rest`, if one begins there, and what follows it.
-fn group(rest: &str, dialect: Dialect) -> Result<Option<(Group, &str)>, Problem> {
+/// The stretch at the start of `rest`, if one begins there, and what follows it.
+fn stretch(rest: &str, dialect: Dialect) -> Result<Option<(Stretch, &str)>, Problem> {
     let Some(inside) = rest.strip_prefix('[') else { return Ok(None) };
     let fault = |fault| Problem::Markup { rest: rest.to_owned(), fault };
     let Some((first, after)) = until(inside, ']') else {
         return if dialect == Dialect::Rasa { Ok(None) } else { Err(fault("`[` is not closed")) };
     };
     if let (Dialect::Rasa, Some(object)) = (dialect, after.strip_prefix('{')) {
-        return entity_group(first, &after[..=object.len()]).map(Some);
+        return entity_stretch(first, &after[..=object.len()]).map(Some);
     }
     if dialect == Dialect::Rasa && after.starts_with("[{") {
         return Err(fault("one stretch with several entities cannot be tagged"));
@@ -94,13 +94,13 @@ fn group(rest: &str, dialect: Dialect) -> Result<Option<(Group, &str)>, Problem>
             // The inline form has no extras, so that any slot can be written plainly.
             let slot = if dialect == Dialect::Inline { None } else { until(label, ':') };
             let (slot, has_extras) = slot.map_or((label, false), |(slot, _)| (slot, true));
-            Ok(Some((Group { text: plain(text), slot: plain(slot), has_extras }, after)))
+            Ok(Some((Stretch { text: plain(text), slot: plain(slot), has_extras }, after)))
         }
     }
 }
 
 /// Rasa's `[text]{"entity": …}`; `object` begins with its brace.
-fn entity_group<'t>(text: &str, object: &'t str) -> Result<(Group, &'t str), Problem> {
+fn entity_stretch<'t>(text: &str, object: &'t str) -> Result<(Stretch, &'t str), Problem> {
     #[derive(Deserialize)]
     struct Annotation {
         entity: String,
@@ -113,7 +113,7 @@ fn entity_group<'t>(text: &str, object: &'t str) -> Result<(Group, &'t str), Pro
     let entity = values.next().ok_or_else(missing)?.map_err(|cause| Problem::Json { cause })?;
     let has_extras = entity.role.is_some() || entity.group.is_some() || entity.value.is_some();
     let after = &object[values.byte_offset()..];
-    Ok((Group { text: plain(text), slot: entity.entity, has_extras }, after))
+    Ok((Stretch { text: plain(text), slot: entity.entity, has_extras }, after))
 }
 
 /// The next character of `rest`, and what follows it. An escaped character is itself.

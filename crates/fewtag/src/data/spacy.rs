@@ -24,7 +24,7 @@ use crate::words::Offsets;
 pub(super) struct Spacy;
 
 #[derive(Deserialize)]
-struct Record<'t> {
+struct SpacyExample<'t> {
     #[serde(borrow)]
     text: Cow<'t, str>,
     #[serde(borrow, default)]
@@ -51,7 +51,7 @@ struct RawToken {
 impl Codec for Spacy {
     fn read(&self, text: &str, into: &mut Collector) -> Result<()> {
         let mut n_unaccepted = 0;
-        json::read_records(text, into, |record: Record, into, at| {
+        json::read_records(text, into, |record: SpacyExample, into, at| {
             if record.answer.is_some_and(|answer| answer != "accept") {
                 n_unaccepted += 1;
                 return Ok(());

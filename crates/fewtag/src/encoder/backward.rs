@@ -1,4 +1,4 @@
-//! The way down: from the gradient by hidden rows to the gradient by every weight.
+//! The backward pass: from the gradient by hidden rows to the gradient by every weight.
 //!
 //! For each layer, from the highest to the lowest that is trained:
 //!
@@ -14,48 +14,49 @@ use fewtag_kernels::matmul::{Left, Panels, Product, Strips, View, Write};
 use rayon::prelude::*;
 
 use super::batch::PackedBatch;
-use super::bert::{Below, GroupTrace, Record, SpareBuffers};
+use super::bert::{Below, BufferPools, GroupTrace, PassTrace};
 use super::config::BertConfig;
 use super::embeddings;
-use super::group::Group;
+use super::group::SequenceGroup;
 use super::layer::{Flow, LayerPass, LayerTrace, Workspace};
 use super::parameters::{Embeddings, Gradients, Layer, Linear, Parameters};
-use super::spare::Lent;
+use super::pool::Pooled;
 use crate::matrix::Matrix;
 
 /// About how many numbers a tile of a weight's gradient has: few enough to share out the work.
 const TILE: usize = 48 * 384;
 
-/// The way down of one batch.
-pub(super) struct Down<'a> {
+/// The backward pass of one batch.
+pub(super) struct BackwardPass<'a> {
     pub(super) parameters: &'a Parameters,
     pub(super) batch: &'a PackedBatch,
-    pub(super) record: &'a Record,
-    pub(super) spare: &'a SpareBuffers,
+    pub(super) trace: &'a PassTrace,
+    pub(super) pools: &'a BufferPools,
 }
 
-impl Down<'_> {
+impl BackwardPass<'_> {
     /// See [`super::Engine::backward`].
     pub(super) fn run(&self, d_hidden: &Matrix, gradients: &mut Gradients) -> Option<Matrix> {
-        let (config, way) = (self.parameters.config(), &self.record.way);
+        let (config, plan) = (self.parameters.config(), &self.trace.plan);
         let shape = (d_hidden.n_rows(), d_hidden.n_cols());
         let expected = (self.batch.n_pieces(), config.hidden_size);
         assert_eq!(shape, expected, "shape of the gradient rows");
-        let groups = Group::cut_for_training(self.batch).into_iter().zip(&self.record.groups);
-        let mut groups: Vec<Descent> = groups
+        let groups =
+            SequenceGroup::cut_for_training(self.batch).into_iter().zip(&self.trace.groups);
+        let mut groups: Vec<GroupBackward> = groups
             .map(|(group, trace)| {
                 let dx = group.part(d_hidden.values(), d_hidden.n_cols()).to_vec();
-                Descent { group, trace, dx, buffers: self.spare.descents.lend() }
+                GroupBackward { group, trace, dx, buffers: self.pools.backward.take() }
             })
             .collect();
 
         let ids = self.batch.pieces().iter().map(|piece| piece.id);
-        let mut gradients = gradients.weights_mut(ids.filter(|_| way.below == Below::Embeddings));
+        let mut gradients = gradients.weights_mut(ids.filter(|_| plan.below == Below::Embeddings));
         self.through_layers(&mut groups, &mut gradients.layers);
-        match way.below {
+        match plan.below {
             Below::Nothing => None,
             Below::Rows => {
-                let rows: Vec<_> = groups.into_iter().map(|descent| descent.dx).collect();
+                let rows: Vec<_> = groups.into_iter().map(|part| part.dx).collect();
                 Some(Matrix::new(rows.concat(), config.hidden_size))
             }
             Below::Embeddings => {
@@ -65,35 +66,39 @@ impl Down<'_> {
         }
     }
 
-    fn through_layers(&self, groups: &mut [Descent], gradients: &mut [Layer<&mut [f32]>]) {
+    fn through_layers(&self, groups: &mut [GroupBackward], gradients: &mut [Layer<&mut [f32]>]) {
         let (config, weights) = (self.parameters.config(), self.parameters.weights());
-        let way = &self.record.way;
-        let mut packed = self.spare.packed.lend();
-        for l in (way.kept..way.layers.end).rev() {
+        let plan = &self.trace.plan;
+        let mut packed = self.pools.packed.take();
+        for l in (plan.kept..plan.layers.end).rev() {
             packed.pack(&weights.layers[l], config, Panels::pack);
-            let is_wanted_below = l > way.kept || way.below != Below::Nothing;
-            groups.par_iter_mut().with_max_len(1).for_each(|descent| {
+            let is_wanted_below = l > plan.kept || plan.below != Below::Nothing;
+            groups.par_iter_mut().with_max_len(1).for_each(|part| {
                 let pass = LayerPass {
                     config,
                     weights: &weights.layers[l],
                     packed: &packed,
-                    dropout: way.dropout(l),
-                    group: &descent.group.clone(),
+                    dropout: plan.dropout(l),
+                    group: &part.group.clone(),
                     wanted: None,
                 };
-                descent.step(&pass, l - way.kept);
+                part.step(&pass, l - plan.kept);
                 if is_wanted_below {
-                    pass.through_qkv(&descent.buffers.flow, &mut descent.dx);
+                    pass.through_qkv(&part.buffers.flow, &mut part.dx);
                 }
             });
-            layer_gradients(config, groups, l - way.kept, &mut gradients[l]);
+            layer_gradients(config, groups, l - plan.kept, &mut gradients[l]);
         }
     }
 
-    fn through_embeddings(&self, groups: Vec<Descent>, gradients: &mut Embeddings<&mut [f32]>) {
+    fn through_embeddings(
+        &self,
+        groups: Vec<GroupBackward>,
+        gradients: &mut Embeddings<&mut [f32]>,
+    ) {
         let gamma = self.parameters.weights().embeddings.norm.weight;
-        for Descent { group, trace, mut dx, .. } in groups {
-            if let Some(dropout) = self.record.way.dropout(0) {
+        for GroupBackward { group, trace, mut dx, .. } in groups {
+            if let Some(dropout) = self.trace.plan.dropout(0) {
                 dropout.apply(Place::Embeddings, group.rows().start, &mut dx, gamma.len());
             }
             let normalised = trace.embeddings.as_ref().expect("kept where embeddings train");
@@ -102,16 +107,16 @@ impl Down<'_> {
     }
 }
 
-/// One group on its way down.
-struct Descent<'a> {
-    group: Group<'a>,
+/// The backward pass of one group.
+struct GroupBackward<'a> {
+    group: SequenceGroup<'a>,
     trace: &'a GroupTrace,
     /// The gradient by the rows that the next lower layer put out, `[n, h]`.
     dx: Vec<f32>,
-    buffers: Lent<Buffers>,
+    buffers: Pooled<Buffers>,
 }
 
-/// What a group writes on its way down, layer after layer.
+/// What a group writes in its backward pass, layer after layer.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     flow: Flow,
@@ -128,7 +133,7 @@ struct LinearInputs {
     down: Panels,
 }
 
-impl Descent<'_> {
+impl GroupBackward<'_> {
     /// Goes down through kept layer `l` and packs what entered its linear layers.
     fn step(&mut self, pass: &LayerPass, l: usize) {
         let (h, f) = (pass.config.hidden_size, pass.config.intermediate_size);
@@ -146,7 +151,7 @@ impl Descent<'_> {
 /// Adds to the gradients of one layer what all groups contribute; `l` counts from the lowest kept layer.
 fn layer_gradients(
     config: &BertConfig,
-    groups: &[Descent],
+    groups: &[GroupBackward],
     l: usize,
     gradients: &mut Layer<&mut [f32]>,
 ) {
@@ -158,9 +163,9 @@ fn layer_gradients(
     up.cut(&mut gradients.up, &mut tiles);
     down.cut(&mut gradients.down, &mut tiles);
     let norms = || {
-        for descent in groups {
-            let LayerTrace { attention_norm, output_norm, .. } = &*descent.trace.layers[l];
-            let flow = &descent.buffers.flow;
+        for part in groups {
+            let LayerTrace { attention_norm, output_norm, .. } = &*part.trace.layers[l];
+            let flow = &part.buffers.flow;
             attention_norm.accumulate(&flow.d_middle, &mut gradients.attention_norm);
             output_norm.accumulate(&flow.d_output, &mut gradients.output_norm);
         }
@@ -171,7 +176,7 @@ fn layer_gradients(
 
 /// Where a linear layer's gradient comes from.
 #[derive(Clone, Copy)]
-struct Source {
+struct GradientSource {
     /// `dY [n, out]`.
     d: fn(&Flow) -> &[f32],
     /// `X [n, in]`.
@@ -181,21 +186,21 @@ struct Source {
 }
 
 /// The linear layers of a transformer layer: qkv, attention output, up, down.
-fn sources(h: usize, f: usize) -> [Source; 4] {
+fn sources(h: usize, f: usize) -> [GradientSource; 4] {
     [
-        Source { d: |flow| &flow.d_qkv, x: |x| &x.qkv, n_out: 3 * h, n_in: h },
-        Source {
+        GradientSource { d: |flow| &flow.d_qkv, x: |x| &x.qkv, n_out: 3 * h, n_in: h },
+        GradientSource {
             d: |flow| &flow.d_attention_output,
             x: |x| &x.attention_output,
             n_out: h,
             n_in: h,
         },
-        Source { d: |flow| &flow.d_pre, x: |x| &x.up, n_out: f, n_in: h },
-        Source { d: |flow| &flow.d_down, x: |x| &x.down, n_out: h, n_in: f },
+        GradientSource { d: |flow| &flow.d_pre, x: |x| &x.up, n_out: f, n_in: h },
+        GradientSource { d: |flow| &flow.d_down, x: |x| &x.down, n_out: h, n_in: f },
     ]
 }
 
-impl Source {
+impl GradientSource {
     /// Cuts the gradient of a linear layer into tiles of whole rows.
     fn cut<'g>(self, gradient: &'g mut Linear<&mut [f32]>, tiles: &mut Vec<Tile<'g>>) {
         let n_rows = TILE.div_ceil(self.n_in);
@@ -208,7 +213,7 @@ impl Source {
 
 /// Some rows of a linear layer's gradient.
 struct Tile<'g> {
-    source: Source,
+    source: GradientSource,
     first_row: usize,
     /// `[rows, in]`.
     weight: &'g mut [f32],
@@ -218,13 +223,13 @@ struct Tile<'g> {
 
 impl Tile<'_> {
     /// `dW += dYᵀ X`, `db += Σ rows of dY`, group after group.
-    fn sum(self, groups: &[Descent]) {
+    fn sum(self, groups: &[GroupBackward]) {
         let (n_out, n_rows) = (self.source.n_out, self.bias.len());
         let mut strips = Strips::default();
-        for descent in groups {
-            let d = (self.source.d)(&descent.buffers.flow);
+        for part in groups {
+            let d = (self.source.d)(&part.buffers.flow);
             strips.pack_transposed(View::new(d, n_out).cols(self.first_row, n_rows));
-            let right = (self.source.x)(&descent.buffers.inputs);
+            let right = (self.source.x)(&part.buffers.inputs);
             let left = Left::Strips(&strips);
             Product { left, right, write: Write::Add }.into(self.weight);
             add_rows(self.bias, d, n_out, self.first_row);

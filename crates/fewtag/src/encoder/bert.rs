@@ -14,13 +14,13 @@ use fewtag_kernels::layer_norm::Normalised;
 use fewtag_kernels::matmul::Panels;
 use rayon::prelude::*;
 
-use super::backward::Down;
+use super::backward::BackwardPass;
 use super::batch::PackedBatch;
 use super::config::BertConfig;
-use super::group::Group;
+use super::group::SequenceGroup;
 use super::layer::{LayerPass, LayerTrace, PackedLayer, Workspace, keep_rows};
 use super::parameters::{Gradients, Parameters, Weights};
-use super::spare::{Lent, Spare};
+use super::pool::{Pool, Pooled};
 use super::{Dropout, Engine, Frozen, Input, Trace, backward, embeddings};
 use crate::error::Result;
 use crate::matrix::Matrix;
@@ -32,17 +32,17 @@ pub struct Bert {
     parameters: Parameters,
     frozen: Frozen,
     /// The weights in the order in which products read them; made when first needed.
-    packed: OnceLock<Vec<Lent<PackedLayer>>>,
-    spare: SpareBuffers,
+    packed: OnceLock<Vec<Pooled<PackedLayer>>>,
+    pools: BufferPools,
 }
 
-/// Buffers of earlier passes.
+/// The buffers of earlier passes, to be used again.
 #[derive(Debug, Default)]
-pub(super) struct SpareBuffers {
-    pub(super) packed: Spare<PackedLayer>,
-    traces: Spare<LayerTrace>,
-    workspaces: Spare<Workspace>,
-    pub(super) descents: Spare<backward::Buffers>,
+pub(super) struct BufferPools {
+    pub(super) packed: Pool<PackedLayer>,
+    traces: Pool<LayerTrace>,
+    workspaces: Pool<Workspace>,
+    pub(super) backward: Pool<backward::Buffers>,
 }
 
 impl Bert {
@@ -55,7 +55,7 @@ impl Bert {
             parameters,
             frozen: Frozen::default(),
             packed: OnceLock::new(),
-            spare: SpareBuffers::default(),
+            pools: BufferPools::default(),
         })
     }
 
@@ -83,12 +83,12 @@ impl Bert {
         self.frozen = frozen;
     }
 
-    fn packed(&self) -> &[Lent<PackedLayer>] {
+    fn packed(&self) -> &[Pooled<PackedLayer>] {
         self.packed.get_or_init(|| {
             let (config, weights) = (self.parameters.config(), self.parameters.weights());
             let layers = weights.layers.par_iter();
             let packed = layers.map(|layer| {
-                let mut packed = self.spare.packed.lend();
+                let mut packed = self.pools.packed.take();
                 packed.pack(layer, config, Panels::pack_transposed);
                 packed
             });
@@ -104,24 +104,25 @@ impl Bert {
         layers: Range<usize>,
         wanted: Option<Vec<usize>>,
     ) -> Result<Matrix> {
-        let way = Way { kept: layers.end, below: Below::Nothing, dropout: None, layers, wanted };
-        let groups = Group::cut_for_threads(batch, rayon::current_num_threads());
-        Ok(self.run(batch, groups, input, way)?.0)
+        let plan =
+            PassPlan { kept: layers.end, below: Below::Nothing, dropout: None, layers, wanted };
+        let groups = SequenceGroup::cut_for_threads(batch, rayon::current_num_threads());
+        Ok(self.run(batch, groups, input, plan)?.0)
     }
 
-    /// Runs the layers of `way` on every group of the batch.
+    /// Runs the layers of `plan` on every group of the batch.
     fn run(
         &self,
         batch: &PackedBatch,
-        groups: Vec<Group>,
+        groups: Vec<SequenceGroup>,
         input: &Input,
-        way: Way,
-    ) -> Result<(Matrix, Record)> {
+        plan: PassPlan,
+    ) -> Result<(Matrix, PassTrace)> {
         let config = self.parameters.config();
         batch.check(config)?;
-        assert!(way.layers.end <= config.num_hidden_layers, "layers {:?}", way.layers);
+        assert!(plan.layers.end <= config.num_hidden_layers, "layers {:?}", plan.layers);
         match input {
-            Input::Pieces => assert_eq!(way.layers.start, 0, "embeddings enter layer 0"),
+            Input::Pieces => assert_eq!(plan.layers.start, 0, "embeddings enter layer 0"),
             Input::Rows(rows) => {
                 let shape = (rows.n_rows(), rows.n_cols());
                 assert_eq!(
@@ -131,16 +132,16 @@ impl Bert {
                 );
             }
         }
-        let up = Up {
+        let pass = ForwardPass {
             config,
             weights: self.parameters.weights(),
             packed: self.packed(),
-            way: &way,
-            spare: &self.spare,
+            plan: &plan,
+            pools: &self.pools,
         };
         let groups = groups.into_par_iter().with_max_len(1);
-        let (rows, groups): (Vec<_>, Vec<_>) = groups.map(|group| up.run(&group, input)).unzip();
-        Ok((Matrix::new(rows.concat(), config.hidden_size), Record { way, groups }))
+        let (rows, groups): (Vec<_>, Vec<_>) = groups.map(|group| pass.run(&group, input)).unzip();
+        Ok((Matrix::new(rows.concat(), config.hidden_size), PassTrace { plan, groups }))
     }
 }
 
@@ -182,10 +183,10 @@ impl Engine for Bert {
             _ => Below::Nothing,
         };
         let kept = n_frozen.clamp(layers.start, layers.end);
-        let way = Way { layers, kept, below, dropout, wanted: None };
-        let groups = Group::cut_for_training(batch);
-        let (hidden, record) = self.run(batch, groups, &input, way)?;
-        Ok((hidden, Trace::new(record)))
+        let plan = PassPlan { layers, kept, below, dropout, wanted: None };
+        let groups = SequenceGroup::cut_for_training(batch);
+        let (hidden, trace) = self.run(batch, groups, &input, plan)?;
+        Ok((hidden, Trace::new(trace)))
     }
 
     fn backward(
@@ -195,15 +196,15 @@ impl Engine for Bert {
         d_hidden: Matrix,
         gradients: &mut Gradients,
     ) -> Option<Matrix> {
-        let record: &Record = trace.record().expect("the trace was made by this engine");
-        let (parameters, spare) = (&self.parameters, &self.spare);
-        Down { parameters, batch, record, spare }.run(&d_hidden, gradients)
+        let trace: &PassTrace = trace.record().expect("the trace was made by this engine");
+        let (parameters, pools) = (&self.parameters, &self.pools);
+        BackwardPass { parameters, batch, trace, pools }.run(&d_hidden, gradients)
     }
 }
 
 /// What a forward pass does and keeps.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct PassPlan {
     pub(super) layers: Range<usize>,
     /// The layers from here on keep a trace.
     pub(super) kept: usize,
@@ -224,7 +225,7 @@ pub(super) enum Below {
     Rows,
 }
 
-impl Way {
+impl PassPlan {
     pub(super) fn dropout(&self, layer: usize) -> Option<LayerDropout> {
         self.dropout.map(|dropout| LayerDropout::new(dropout, layer))
     }
@@ -232,8 +233,8 @@ impl Way {
 
 /// What a training pass keeps.
 #[derive(Debug)]
-pub(super) struct Record {
-    pub(super) way: Way,
+pub(super) struct PassTrace {
+    pub(super) plan: PassPlan,
     pub(super) groups: Vec<GroupTrace>,
 }
 
@@ -242,51 +243,51 @@ pub(super) struct Record {
 pub(super) struct GroupTrace {
     pub(super) embeddings: Option<Normalised>,
     /// Of the layers from `kept` on.
-    pub(super) layers: Vec<Lent<LayerTrace>>,
+    pub(super) layers: Vec<Pooled<LayerTrace>>,
 }
 
-/// The way up, shared by all groups.
-struct Up<'a> {
+/// A forward pass, shared by all groups.
+struct ForwardPass<'a> {
     config: &'a BertConfig,
     weights: Weights<&'a [f32]>,
-    packed: &'a [Lent<PackedLayer>],
-    way: &'a Way,
-    spare: &'a SpareBuffers,
+    packed: &'a [Pooled<PackedLayer>],
+    plan: &'a PassPlan,
+    pools: &'a BufferPools,
 }
 
-impl Up<'_> {
-    fn run(&self, group: &Group, input: &Input) -> (Vec<f32>, GroupTrace) {
+impl ForwardPass<'_> {
+    fn run(&self, group: &SequenceGroup, input: &Input) -> (Vec<f32>, GroupTrace) {
         let mut trace = GroupTrace { embeddings: None, layers: Vec::new() };
         let mut x = match input {
             Input::Rows(rows) => group.part(rows.values(), rows.n_cols()).to_vec(),
             Input::Pieces => {
                 let (tables, epsilon) = (&self.weights.embeddings, self.config.layer_norm_eps);
-                let dropout = self.way.dropout(0);
+                let dropout = self.plan.dropout(0);
                 let (x, normalised) = embeddings::forward(tables, group, epsilon, dropout);
-                trace.embeddings = (self.way.below == Below::Embeddings).then_some(normalised);
+                trace.embeddings = (self.plan.below == Below::Embeddings).then_some(normalised);
                 x
             }
         };
-        let wanted = self.way.wanted.as_ref().map(|rows| group.own(rows));
-        if let (Some(wanted), true) = (&wanted, self.way.layers.is_empty()) {
+        let wanted = self.plan.wanted.as_ref().map(|rows| group.own(rows));
+        if let (Some(wanted), true) = (&wanted, self.plan.layers.is_empty()) {
             keep_rows(&mut x, wanted, self.config.hidden_size);
         }
-        let mut passing = self.spare.traces.lend();
-        let mut workspace = self.spare.workspaces.lend();
-        for l in self.way.layers.clone() {
-            let is_last = l + 1 == self.way.layers.end;
+        let mut passing = self.pools.traces.take();
+        let mut workspace = self.pools.workspaces.take();
+        for l in self.plan.layers.clone() {
+            let is_last = l + 1 == self.plan.layers.end;
             let pass = LayerPass {
                 config: self.config,
                 weights: &self.weights.layers[l],
                 packed: &self.packed[l],
-                dropout: self.way.dropout(l),
+                dropout: self.plan.dropout(l),
                 group,
                 wanted: wanted.as_deref().filter(|_| is_last),
             };
-            if l < self.way.kept {
+            if l < self.plan.kept {
                 x = pass.forward(x, &mut passing, &mut workspace);
             } else {
-                let mut kept = self.spare.traces.lend();
+                let mut kept = self.pools.traces.take();
                 x = pass.forward(x, &mut kept, &mut workspace);
                 trace.layers.push(kept);
             }

@@ -8,7 +8,7 @@ use fewtag_kernels::add;
 use fewtag_kernels::dropout::{LayerDropout, Place};
 use fewtag_kernels::layer_norm::Normalised;
 
-use super::group::Group;
+use super::group::SequenceGroup;
 use super::parameters::Embeddings;
 
 /// The rows of the three tables that one piece adds up.
@@ -19,7 +19,7 @@ struct Lookup {
 }
 
 /// What each piece of a group looks up, in the order of rows.
-fn lookups(group: &Group) -> impl Iterator<Item = Lookup> {
+fn lookups(group: &SequenceGroup) -> impl Iterator<Item = Lookup> {
     group.sequences.clone().flat_map(|s| {
         let pieces = &group.batch.pieces()[group.batch.rows(s)];
         pieces.iter().enumerate().map(|(position, piece)| Lookup {
@@ -33,7 +33,7 @@ fn lookups(group: &Group) -> impl Iterator<Item = Lookup> {
 /// The rows `x [n, h]` of a group.
 pub(super) fn forward(
     tables: &Embeddings<&[f32]>,
-    group: &Group,
+    group: &SequenceGroup,
     epsilon: f32,
     dropout: Option<LayerDropout>,
 ) -> (Vec<f32>, Normalised) {
@@ -55,7 +55,7 @@ pub(super) fn forward(
 
 /// Adds to `gradients` what the gradient `dx [n, h]` by a group's rows makes of them, row after row.
 pub(super) fn backward(
-    group: &Group,
+    group: &SequenceGroup,
     normalised: &Normalised,
     gamma: &[f32],
     dx: &[f32],

@@ -11,12 +11,12 @@ const FEWEST_ROWS: usize = 24;
 
 /// Consecutive sequences of a batch, at least one.
 #[derive(Debug, Clone)]
-pub(super) struct Group<'a> {
+pub(super) struct SequenceGroup<'a> {
     pub(super) batch: &'a PackedBatch,
     pub(super) sequences: Range<usize>,
 }
 
-impl<'a> Group<'a> {
+impl<'a> SequenceGroup<'a> {
     /// Cuts a batch for training. The cut depends on the batch alone, because weight gradients are summed group by
     /// group; it serves an even number of threads.
     pub(super) fn cut_for_training(batch: &'a PackedBatch) -> Vec<Self> {
@@ -89,7 +89,9 @@ mod tests {
             for &n in &lengths {
                 batch.push(vec![Piece { id: 0, segment: 0 }; n]);
             }
-            for groups in [Group::cut_for_training(&batch), Group::cut_for_threads(&batch, 3)] {
+            for groups in
+                [SequenceGroup::cut_for_training(&batch), SequenceGroup::cut_for_threads(&batch, 3)]
+            {
                 let mut end = 0;
                 for group in &groups {
                     assert_eq!(group.rows().start, end);

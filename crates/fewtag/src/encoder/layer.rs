@@ -19,10 +19,10 @@ use fewtag_kernels::matmul::{Left, Panels, Product, View, Write};
 use fewtag_kernels::{activation, add, add_bias};
 
 use super::config::BertConfig;
-use super::group::Group;
+use super::group::SequenceGroup;
 use super::parameters::Layer;
 
-/// The weights of a layer as right factors of products: for the way up `Wᵀ`, for the way down `W`.
+/// The weights of a layer as right factors of products: forwards `Wᵀ`, backwards `W`.
 #[derive(Debug, Default)]
 pub(super) struct PackedLayer {
     qkv: Panels,
@@ -55,7 +55,7 @@ impl PackedLayer {
     }
 }
 
-/// What a layer computed on the way up and needs on the way down.
+/// What a layer computed in the forward pass and needs in the backward pass.
 #[derive(Debug, Default)]
 pub(super) struct LayerTrace {
     /// `x [n, h]`.
@@ -74,7 +74,7 @@ pub(super) struct LayerTrace {
     pub(super) output_norm: Normalised,
 }
 
-/// What a layer computed on the way down and its weight gradients need.
+/// What a layer computed in the backward pass and its weight gradients need.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     /// `dy [n, h]`.
@@ -109,10 +109,10 @@ pub(super) struct Workspace {
 pub(super) struct LayerPass<'a> {
     pub(super) config: &'a BertConfig,
     pub(super) weights: &'a Layer<&'a [f32]>,
-    /// Transposed on the way up, straight on the way down.
+    /// Transposed forwards, straight backwards.
     pub(super) packed: &'a PackedLayer,
     pub(super) dropout: Option<LayerDropout>,
-    pub(super) group: &'a Group<'a>,
+    pub(super) group: &'a SequenceGroup<'a>,
     /// If only some rows of `y` are wanted, these; the others take part in attention and go no further.
     pub(super) wanted: Option<&'a [usize]>,
 }

@@ -156,8 +156,8 @@ pub fn check(tagger: &Tagger, sentences: &[Sentence]) -> Result<Report> {
     let mut sequences = Vec::new();
     let max = tagger.engine().max_pieces();
     for (i, sentence) in sentences.iter().enumerate() {
-        let frame = tagger.word_pieces();
-        let sequence = Sequence::alone(&frame.split(sentence.words())?, frame);
+        let word_pieces = tagger.word_pieces();
+        let sequence = Sequence::alone(&word_pieces.split(sentence.words())?, word_pieces);
         if sequence.n_pieces() > max {
             findings.push(too_long(i + 1, sequence.n_pieces(), max));
         } else {

@@ -35,7 +35,7 @@ pub struct Batch {
 /// Where batches come from.
 #[derive(Debug)]
 pub struct Batches {
-    source: Source,
+    source: BatchSource,
     settings: Data,
     /// Queries per batch.
     size: usize,
@@ -43,7 +43,7 @@ pub struct Batches {
 }
 
 #[derive(Debug)]
-enum Source {
+enum BatchSource {
     Episodes(Epochs),
     Domains(Mixture),
 }
@@ -57,9 +57,11 @@ impl Batches {
     pub fn new(read: Read, settings: &Data, size: usize, seed: u64) -> Result<Self> {
         let source = match read {
             Read::Episodes(episodes) => {
-                Source::Episodes(Epochs::new(episodes, settings.batches, size)?)
+                BatchSource::Episodes(Epochs::new(episodes, settings.batches, size)?)
             }
-            Read::Domains(domains) => Source::Domains(Mixture::new(domains, settings.smoothing)?),
+            Read::Domains(domains) => {
+                BatchSource::Domains(Mixture::new(domains, settings.smoothing)?)
+            }
         };
         let settings = settings.clone();
         Ok(Self { source, settings, size, random: Random::new(seed).named("batches") })
@@ -68,8 +70,8 @@ impl Batches {
     /// The number of updates in one pass over the episodes; `None` if episodes are drawn without end.
     pub fn epoch(&self) -> Option<u64> {
         match &self.source {
-            Source::Episodes(epochs) => Some(epochs.n_batches as u64),
-            Source::Domains(_) => None,
+            BatchSource::Episodes(epochs) => Some(epochs.n_batches as u64),
+            BatchSource::Domains(_) => None,
         }
     }
 
@@ -81,8 +83,10 @@ impl Batches {
     pub fn at(&mut self, update: u64) -> Result<Batch> {
         let mut random = self.random.stream(update);
         let mut batch = match &mut self.source {
-            Source::Episodes(epochs) => epochs.at(update, &self.random.named("epochs")),
-            Source::Domains(mixture) => mixture.draw(&self.settings, self.size, &mut random)?,
+            BatchSource::Episodes(epochs) => epochs.at(update, &self.random.named("epochs")),
+            BatchSource::Domains(mixture) => {
+                mixture.draw(&self.settings, self.size, &mut random)?
+            }
         };
         let Data { lower_case, upper_case, drop_names, .. } = self.settings;
         let drawn = random.unit();
@@ -235,8 +239,11 @@ impl Mixture {
         loop {
             // Of twice the queries those with a slot are preferred.
             let n_drawn = if settings.vary_slots { 2 * queries } else { queries };
-            let drawn =
-                sampler::Settings { shots, queries: n_drawn, ..sampler::Settings::default() };
+            let drawn = sampler::EpisodeSettings {
+                shots,
+                queries: n_drawn,
+                ..sampler::EpisodeSettings::default()
+            };
             let episode = match sampler.episode(&drawn, random) {
                 // A small domain may have enough sentences for fewer shots.
                 Err(Error::TooFewSentences { .. }) if shots > 1 => {

@@ -78,8 +78,11 @@ pub fn judged_episodes(read: Read, shots: &[usize], limits: &Evaluation) -> Resu
             for domain in domains {
                 let sampler = Sampler::new(domain, sampler::MIN_SENTENCES, Duplicates::Keep)?;
                 for (&shots, i) in shots.iter().cycle().zip(0..limits.episodes) {
-                    let settings =
-                        sampler::Settings { shots, queries: limits.queries, ..Default::default() };
+                    let settings = sampler::EpisodeSettings {
+                        shots,
+                        queries: limits.queries,
+                        ..Default::default()
+                    };
                     episodes.extend(sampler.episodes(settings, 0).nth(i).transpose()?);
                 }
             }

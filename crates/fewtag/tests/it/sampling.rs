@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use fewtag::data::{self, ReadOptions};
-use fewtag::sampler::{Duplicates, MIN_SENTENCES, SEED, Sampler, Settings};
+use fewtag::sampler::{Duplicates, EpisodeSettings, MIN_SENTENCES, SEED, Sampler};
 use fewtag::{Domain, Random, Tag};
 use serde::Deserialize;
 
@@ -53,7 +53,7 @@ struct Case {
 fn average_support_sizes_are_those_of_the_reference() {
     for case in golden::read::<Vec<Case>>("sampling.json") {
         let sampler = &samplers(&[corpora::in_repository(&case.corpus)])[0];
-        let settings = Settings { shots: case.shots, ..Settings::default() };
+        let settings = EpisodeSettings { shots: case.shots, ..EpisodeSettings::default() };
         let mean = sampler.mean_support(&settings, SEED, 10_000);
         let error = (mean / case.mean_support - 1.0).abs();
         assert!(error < 0.01, "{}, {} shots: {mean}", case.corpus, case.shots);
@@ -67,7 +67,7 @@ fn cells_met(samplers: &[Sampler], seed: u64, n: usize) -> usize {
         .zip(PAPER)
         .flat_map(|(sampler, (_, one, five))| [(sampler, 1, one), (sampler, 5, five)]);
     let met = cells.filter(|(sampler, shots, paper)| {
-        let settings = Settings { shots: *shots, ..Settings::default() };
+        let settings = EpisodeSettings { shots: *shots, ..EpisodeSettings::default() };
         (sampler.mean_support(&settings, seed, n) / paper - 1.0).abs() <= 0.1
     });
     met.count()
@@ -110,7 +110,7 @@ fn every_support_set_satisfies_the_papers_criteria() {
             available.iter().all(|(tag, n)| counts.get(tag).unwrap_or(&0) >= n.min(&shots))
         };
         for (seed, keep) in (0..40).flat_map(|seed| [(seed, 0.0), (seed, 0.2)]) {
-            let settings = Settings { shots, keep, ..Settings::default() };
+            let settings = EpisodeSettings { shots, keep, ..EpisodeSettings::default() };
             let support = sampler.support(&settings, &mut Random::new(seed));
             assert!(holds(&support, None), "criterion (1), {}, seed {seed}", domain.name);
             if keep == 0.0 {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use fewtag::data::Check;
 use fewtag::eval::{Format, Table, table};
-use fewtag::sampler::{MIN_SENTENCES, SEED, Sampler, Settings};
+use fewtag::sampler::{EpisodeSettings, MIN_SENTENCES, SEED, Sampler};
 use fewtag::{Domain, Tag};
 use rayon::prelude::*;
 
@@ -85,7 +85,7 @@ fn shot_headers(shots: &[usize]) -> Vec<String> {
 fn support_sizes(domain: Domain, args: &Args) -> fewtag::Result<(Sampler, Vec<f64>)> {
     let sampler = Sampler::new(domain, MIN_SENTENCES, args.duplicates.into())?;
     let mean = |&shots| {
-        let settings = Settings { shots, ..Settings::default() };
+        let settings = EpisodeSettings { shots, ..EpisodeSettings::default() };
         sampler.mean_support(&settings, args.seed, args.episodes)
     };
     let means = args.shots.iter().map(mean).collect();

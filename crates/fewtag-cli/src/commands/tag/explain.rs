@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use fewtag::emission::Source;
-use fewtag::{Explanation, Speaker, SupportSet};
+use fewtag::{Evidence, Explanation, SupportSet};
 
 use super::output::Answer;
 use crate::commands::answers::shown;
 
-/// How many voices are shown by name; the others are summed.
+/// How many pieces of evidence are shown by name; the others are summed.
 const SHOWN: usize = 3;
 
 /// A small table under the sentence.
@@ -27,12 +27,12 @@ pub(super) fn text(answer: Answer, support: &SupportSet) -> String {
             why.emission(),
             why.transitions
         );
-        for voice in why.voices.iter().take(SHOWN) {
-            let _ = writeln!(out, "    {:>8.2}  {}", voice.score, named(voice, support));
+        for one in why.evidence.iter().take(SHOWN) {
+            let _ = writeln!(out, "    {:>8.2}  {}", one.score, named(one, support));
         }
-        let rest = &why.voices[why.voices.len().min(SHOWN)..];
+        let rest = &why.evidence[why.evidence.len().min(SHOWN)..];
         if !rest.is_empty() {
-            let sum: f64 = rest.iter().map(|voice| f64::from(voice.score)).sum();
+            let sum: f64 = rest.iter().map(|one| f64::from(one.score)).sum();
             let _ = writeln!(out, "    {sum:>8.2}  {} more", rest.len());
         }
         let _ = writeln!(out, "    {}", runner_up(&why));
@@ -52,8 +52,8 @@ fn runner_up(why: &Explanation) -> String {
 }
 
 /// `nina in "play nina simone"`.
-fn named(voice: &Speaker, support: &SupportSet) -> String {
-    match voice.source {
+fn named(one: &Evidence, support: &SupportSet) -> String {
+    match one.source {
         Source::LabelName => "the slot's name".to_owned(),
         Source::Word(at) => {
             let sentence = &support.sentences()[at.sentence];
