@@ -151,7 +151,8 @@ mod tests {
     fn a_domain_is_left_out_by_the_end_of_its_path() {
         let dir = dir();
         let name = dir.path().file_name().unwrap().to_string_lossy().into_owned();
-        let names = |leave_out: String| match read(&[dir.path().into()], &[leave_out]).unwrap() {
+        let files = ["a", "b", "c"].map(|name| dir.path().join(name).with_extension("conll"));
+        let names = |leave_out: String| match read(&files, &[leave_out]).unwrap() {
             Read::Domains(domains) => domains.into_iter().map(|domain| domain.name).collect(),
             Read::Episodes(_) => Vec::new(),
         };
