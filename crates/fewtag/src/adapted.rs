@@ -235,7 +235,7 @@ impl Adapted {
         })
     }
 
-    fn sequences_per_query(&self) -> usize {
+    pub(crate) fn sequences_per_query(&self) -> usize {
         match &self.support {
             Support::Separate { .. } => 1,
             Support::Paired { sentences } => sentences.len(),

@@ -7,11 +7,15 @@
 //! A server gathers what has arrived: the encoder is busiest when it reads many sequences at once. What cannot be
 //! read fails alone.
 
+use rayon::prelude::*;
+
 use crate::adapted::{Adapted, Reading, Scored};
 use crate::domain::SupportSet;
 use crate::embedder;
 use crate::error::Result;
+use crate::matrix::Matrix;
 use crate::tagger::Tagger;
+use crate::window::Window;
 
 /// Teaches many domains at once, each as [`Tagger::adapt`] would.
 ///
@@ -58,6 +62,16 @@ pub fn score_all<'a, W: AsRef<str>>(
     let windows: Vec<_> =
         queries.iter().map(|(adapted, words)| adapted.prepare(words, &mut sequences)).collect();
     let mut read = embedder::embed(tagger.engine(), &sequences)?.into_iter();
-    let scored = queries.iter().zip(windows);
-    Ok(scored.map(|((adapted, _), windows)| Ok(adapted.finish(windows?, &mut read))).collect())
+    let mut of_query = |(adapted, windows): (&'a Adapted, Result<Vec<Window>>)| {
+        let windows = windows?;
+        let n_sequences = windows.len() * adapted.sequences_per_query();
+        let rows: Vec<Matrix> = read.by_ref().take(n_sequences).collect();
+        Ok((adapted, windows, rows))
+    };
+    let adapted = queries.iter().map(|(adapted, _)| *adapted);
+    let read: Vec<Result<_>> = adapted.zip(windows).map(&mut of_query).collect();
+    let finish = |(adapted, windows, rows): (&'a Adapted, Vec<Window>, Vec<Matrix>)| {
+        adapted.finish(windows, &mut rows.into_iter())
+    };
+    Ok(read.into_par_iter().map(|one| one.map(finish)).collect())
 }

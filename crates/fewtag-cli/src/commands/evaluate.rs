@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use fewtag::data::{self, EpisodeWriter, Writer};
-use fewtag::eval::{Cell, EpisodeScore, Format, Report, Summary, Table, table};
+use fewtag::eval::{Cell, DomainScores, EpisodeScore, Format, Report, Summary, Table, table};
 use fewtag::evaluate::{Evaluation, evaluate};
 use fewtag::{
     Episode, Error, ModelSettings, Sentence, SupportSet, Tagged, Tagger, Token, file, model,
@@ -98,7 +98,9 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
         tables.push(seeds(&reports));
     }
     if let Some(path) = &args.results {
-        let text = format!("{:#}\n", results(args, settings, &files, &tables)?);
+        let mut results = results(args, settings, &files, &tables)?;
+        results["episode f1"] = reports.iter().map(|report| episode_f1(report)).collect();
+        let text = format!("{results:#}\n");
         file::write_atomically(path, text.as_bytes())?;
     }
     let tables = values::asked_for(tables, &args.tables);
@@ -213,6 +215,15 @@ fn seeds(reports: &[&Report]) -> Table {
         row("(average)", &|means| means.iter().sum::<f64>() / means.len() as f64);
     }
     table
+}
+
+/// The F1 of every episode, domain by domain: what a paired comparison of two models needs.
+fn episode_f1(report: &Report) -> Value {
+    let of_domain = |domain: &DomainScores| {
+        let f1: Vec<f64> = domain.episodes.iter().map(|episode| 100.0 * episode.f1()).collect();
+        (domain.name.clone(), json!(f1))
+    };
+    Value::Object(report.domains.iter().map(of_domain).collect())
 }
 
 /// The scores with all that decides them.

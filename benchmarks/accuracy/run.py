@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""F1 of models on whole domains that nobody trained on, group by group, with paired bootstrap intervals.
+
+    python3 benchmarks/accuracy/run.py --models old=models/before new=models/default --split reported --shots 1 5 20
+
+Draws 20 episodes of 20 queries for each domain of domains.toml and number of shots (0: the 1-shot episodes with all
+examples taken away), judges every model on the same episodes and writes a Markdown page. The corpora are laid out
+by scripts/fetch_data.py. What was judged is kept in --work and not judged again.
+"""
+
+import argparse
+import hashlib
+import json
+import pathlib
+import random
+import statistics
+import subprocess
+import tomllib
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parent.parent
+SEED = 7
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", nargs="+", required=True, metavar="NAME=DIR", help="the first is compared with the others")
+    parser.add_argument("--split", default="dev", choices=["dev", "reported"])
+    parser.add_argument("--shots", nargs="+", type=int, default=[1, 5, 20])
+    parser.add_argument("--data", type=pathlib.Path, default=ROOT / "data")
+    parser.add_argument("--fewtag", default="fewtag", help="the command")
+    parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("accuracy"), help="episodes and scores are kept here")
+    parser.add_argument("--out", type=pathlib.Path, help="where the page is written; standard output if not given")
+    arguments = parser.parse_args()
+    groups = tomllib.loads((HERE / "domains.toml").read_text())[arguments.split]
+    models = dict(model.split("=", 1) for model in arguments.models)
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    scores = {
+        (model, shots): {name: judged(arguments, directory, name, shots) for names in groups.values() for name in names}
+        for shots in arguments.shots
+        for model, directory in models.items()
+    }
+    page = "\n".join(pages(arguments, groups, list(models), scores))
+    if arguments.out:
+        arguments.out.write_text(page + "\n")
+    else:
+        print(page)
+
+
+def judged(arguments, model, name, shots):
+    """The F1 of every episode; None where a model cannot answer (an old one without examples)."""
+    episodes = drawn(arguments, name, max(shots, 1))
+    kept = hashlib.sha256((pathlib.Path(model) / "fewtag.json").read_bytes()).hexdigest()[:16]
+    results = arguments.work / f"{kept}-{name.replace('/', '-')}-{shots}.json"
+    if not results.exists():
+        command = [arguments.fewtag, "evaluate", model, str(episodes), "--results", str(results), "--table", "scores"]
+        answer = subprocess.run(command + ["--names-only"] * (shots == 0), capture_output=True, text=True)
+        if answer.returncode and "reads no label names" in answer.stderr:
+            return None
+        if answer.returncode:
+            raise SystemExit(f"{' '.join(command)}\n{answer.stderr}")
+    (domain,) = json.loads(results.read_text())["episode f1"][0].values()
+    return domain
+
+
+def drawn(arguments, name, shots):
+    episodes = arguments.work / f"{name.replace('/', '-')}-{shots}shot.json"
+    if not episodes.exists():
+        corpus = arguments.data / f"{name}.conll"
+        settings = ["--episodes", "20", "--queries", "20", "--seed", str(SEED), "--shots", str(shots)]
+        subprocess.run([arguments.fewtag, "sample", str(corpus), *settings, "--out", str(episodes)], check=True, capture_output=True)
+    return episodes
+
+
+def pages(arguments, groups, models, scores):
+    command = f"python3 benchmarks/accuracy/run.py --split {arguments.split} --shots {' '.join(map(str, arguments.shots))}"
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    yield f"`{command}` at {commit}: mean F1 over 20 episodes of 20 queries a domain, seed {SEED}.\n"
+    header = [f"{model}, {shots}" for shots in arguments.shots for model in models]
+    yield "| domain (model, shots) | " + " | ".join(header) + " |"
+    yield "|---|" + "---:|" * len(header)
+    for group, names in groups.items():
+        for name in names:
+            yield row(name, [mean(scores[model, shots][name]) for shots in arguments.shots for model in models])
+        yield row(f"**{group}**", [group_mean(scores[model, shots], names) for shots in arguments.shots for model in models])
+    everything = [name for names in groups.values() for name in names]
+    yield row("**all**", [group_mean(scores[model, shots], everything) for shots in arguments.shots for model in models])
+    yield ""
+    yield from comparisons(arguments, groups, models, scores)
+
+
+def comparisons(arguments, groups, models, scores):
+    """Differences from the first model; 95 % intervals of 2,000 paired bootstrap draws of episodes within domains."""
+    if len(models) < 2:
+        return
+    yield "| difference | " + " | ".join(f"{shots} shots" for shots in arguments.shots) + " |"
+    yield "|---|" + "---:|" * len(arguments.shots)
+    others = {"not dialogue": [name for group, names in groups.items() if group != "dialogue" for name in names]}
+    for model in models[1:]:
+        for group, names in (groups | others).items():
+            cells = [difference(scores[models[0], shots], scores[model, shots], names) for shots in arguments.shots]
+            yield row(f"{model} − {models[0]}, {group}", cells)
+
+
+def difference(before, after, names):
+    if any(before[name] is None or after[name] is None for name in names):
+        return "–"
+    draw = random.Random(SEED)
+    pairs = {name: list(zip(before[name], after[name])) for name in names}
+    gain = lambda chosen: statistics.mean(statistics.mean(b - a for a, b in pairs) for pairs in chosen)
+    gains = sorted(gain([draw.choices(p, k=len(p)) for p in pairs.values()]) for _ in range(2000))
+    return f"{gain(pairs.values()):+.1f} [{gains[50]:+.1f}, {gains[1949]:+.1f}]"
+
+
+def mean(f1):
+    return "–" if f1 is None else f"{statistics.mean(f1):.1f}"
+
+
+def group_mean(scores, names):
+    known = [scores[name] for name in names]
+    return "–" if None in known else f"**{statistics.mean(map(statistics.mean, known)):.1f}**"
+
+
+def row(name, cells):
+    return f"| {name} | " + " | ".join(cells) + " |"
+
+
+if __name__ == "__main__":
+    main()
