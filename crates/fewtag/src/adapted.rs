@@ -11,9 +11,10 @@
 
 use std::sync::OnceLock;
 
+use crate::answer::Answer;
 use crate::batch;
 use crate::crf::{self, Path, SlotTransitions};
-use crate::domain::SupportSet;
+use crate::domain::{Sentence, SupportSet};
 use crate::embedder::Sequence;
 use crate::emission::{Comparison, Contribution, Group, Members, References, SupportVectors};
 use crate::encoder::Pieces;
@@ -143,6 +144,22 @@ impl Adapted {
     /// is read beside, does not fit the encoder.
     pub fn tag<W: AsRef<str>>(&self, words: &[W]) -> Result<Tagged> {
         Ok(self.score(words)?.tagged())
+    }
+
+    /// Tags running text, and says where in it the spans are, in Unicode scalar values. Text without a word has none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Adapted::tag`].
+    pub fn tag_text(&self, text: &str) -> Result<Answer> {
+        let sentence = match Sentence::plain(text) {
+            Err(Error::EmptySentence) => {
+                return Ok(Answer { text: text.to_owned(), spans: Vec::new() });
+            }
+            other => other?,
+        };
+        let words: Vec<&str> = sentence.words().collect();
+        Ok(Answer::new(&sentence, &self.tag(&words)?))
     }
 
     /// Tags many sentences, each as [`Adapted::tag`] would, and faster.

@@ -16,6 +16,7 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::names::name_words;
 use crate::tag::{self, Slot, Span, Tag, TagClass, TagSet};
+use crate::words::{self, WordSplit};
 
 /// One word and its tag.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -56,6 +57,17 @@ impl Sentence {
             return Err(Error::EmptyWord { at });
         }
         Ok(Self { tokens, source: None, line: None })
+    }
+
+    /// Running text without any label, split into words where Unicode has word boundaries.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EmptySentence`] if the text has no word.
+    pub fn plain(text: &str) -> Result<Self> {
+        let words = words::split(text, WordSplit::Unicode);
+        let tags = vec![Tag::O; words.len()];
+        Self::from_text(text.to_owned(), words, tags)
     }
 
     /// A sentence found in running text; `words` says where, in bytes, and `tags` what each word means.

@@ -1,8 +1,51 @@
 //! Few-shot sequence labelling: tag text of a domain nobody trained on, from a handful of labelled sentences.
 //!
-//! The library implements "Few-Shot Sequence Labeling with Label Dependency Transfer and Pair-wise
-//! Embedding" and is synchronous and silent: it never prints and never reads the environment, the clock
-//! or the network. Start at [`domain`] for the nouns; `ARCHITECTURE.md` in the repository is the map.
+//! Give it one to five labelled sentences per label; it tags new sentences at once, without training, and says how sure it
+//! is and which example made it think so. It implements "Few-Shot Sequence Labeling with Label Dependency Transfer and
+//! Pair-wise Embedding" on an encoder of its own for the CPU.
+//!
+//! # Example
+//!
+//! With the feature `built-in`, a trained model is inside the library:
+//!
+//! ```
+//! # #[cfg(feature = "built-in")] {
+//! use fewtag::{SupportSet, Tagger};
+//!
+//! let support = SupportSet::parse(
+//!     "play [nina simone](artist)\n\
+//!      i want to hear [blue in green](track) [tonight](time)",
+//! )?;
+//! let music = Tagger::built_in()?.adapt(&support)?;
+//!
+//! let answer = music.tag_text("please play miles davis")?;
+//! assert_eq!((answer.spans[0].label.as_str(), answer.spans[0].text.as_str()), ("artist", "miles davis"));
+//! assert_eq!((answer.spans[0].start, answer.spans[0].end), (12, 23)); // Unicode scalar values
+//! # }
+//! # Ok::<(), fewtag::Error>(())
+//! ```
+//!
+//! # The nouns
+//!
+//! - A [`Sentence`] is a list of words with a BIO tag each; [`Sentence::plain`] makes one of running text.
+//! - A [`SupportSet`] is the few labelled sentences that a domain is learned from, and labels that have none yet.
+//! - A [`Tagger`] is a trained model: immutable, and shared between threads.
+//! - An [`Adapted`] is a tagger that has seen a support set. [`Adapted::tag_text`] answers with [`Answer`]s;
+//!   [`Adapted::score`] gives what lies beneath: probabilities, the best paths, explanations.
+//!
+//! # The map
+//!
+//! | to | see |
+//! |---|---|
+//! | read and write labelled data in eleven formats | [`data`] |
+//! | check a support set, and find out what to label next | [`support`] |
+//! | draw few-shot episodes | [`sampler`] |
+//! | judge a model | [`evaluate`], [`eval`], [`calibrate`] |
+//! | train a model | [`train`] |
+//! | find a formula of the paper | [`emission`], [`transition`], [`crf`], [`head`] |
+//!
+//! The library is synchronous and silent: it never prints and never reads the environment, the clock or the network.
+//! Same seed, same bytes, whatever the number of threads; an answer does not depend on what else is in its batch.
 
 pub mod adapted;
 pub mod answer;

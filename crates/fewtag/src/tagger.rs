@@ -56,6 +56,25 @@ impl Tagger {
         Ok(Self { engine, word_pieces: Arc::new(word_pieces), settings, head })
     }
 
+    /// The model that is built into the library: a few-shot tagger for English text.
+    ///
+    /// # Errors
+    ///
+    /// None, unless this version and the model's do not belong together.
+    #[cfg(feature = "built-in")]
+    pub fn built_in() -> Result<Self> {
+        crate::model::built_in()
+    }
+
+    /// The model in a directory that `fewtag train` wrote.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::model::load`].
+    pub fn load(dir: &std::path::Path) -> Result<Self> {
+        crate::model::load(dir)
+    }
+
     /// Teaches the tagger the slots of a new domain from a few labelled sentences.
     ///
     /// # Errors

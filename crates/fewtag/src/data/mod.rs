@@ -31,6 +31,7 @@ mod rasa;
 mod snips_json;
 mod snips_yaml;
 mod spacy;
+mod support;
 mod text;
 mod write;
 mod yaml;
