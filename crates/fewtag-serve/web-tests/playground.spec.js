@@ -42,11 +42,11 @@ test("the whole loop: create, label, tag, explain, correct, export, restart", as
   await addExample(page, "i want to hear blue in green tonight", ["blue", "green", "track"], ["tonight", "tonight", "time"]);
   await expect(page.locator("#examples li")).toHaveCount(3);
 
-  const lines = ["could you play some billie holiday please", "wake me up at noon with caravan", "put on naima at seven"];
+  const lines = ["could you play some billie holiday please", "wake me up at noon with caravan", "play coltrane at eight"];
   await page.getByLabel("Text to tag").fill(lines.join("\n"));
   const first = answer(page, "billie");
   const second = answer(page, "caravan");
-  const third = answer(page, "naima");
+  const third = answer(page, "coltrane");
   await expect(run(first, "artist")).toContainText("billie holiday");
   await expect(run(first, "artist").locator(".sure")).toHaveText(/%$/);
 
@@ -57,15 +57,15 @@ test("the whole loop: create, label, tag, explain, correct, export, restart", as
   await expect(why.locator(".heat .source")).not.toHaveCount(0);
   await expect(why.getByRole("rowheader", { name: "nina", exact: true })).toBeVisible();
 
-  await run(second, "artist").getByText("caravan", { exact: true }).click(); // It is a track.
-  await second.getByRole("group", { name: "Correct this tag" }).getByRole("button", { name: "track" }).click();
+  await run(second, "time").getByText("noon", { exact: true }).click(); // A part of the time is no time.
+  await second.getByRole("group", { name: "Correct this tag" }).getByRole("button", { name: "artist" }).click();
   await select(page, second.locator(".sentence"), "at", "noon");
   await page.locator("#picker").getByRole("button", { name: "time" }).click();
   await expect(second).toContainText("Corrected by you");
   await expect(run(third, "time")).toHaveCount(0);
   await second.getByRole("button", { name: "Add to examples" }).click();
   await expect(run(example(page, "caravan"), "track")).toContainText("caravan");
-  await expect(run(third, "time")).toContainText("at seven");
+  await expect(run(third, "time")).toContainText("at eight");
   await expect(third).toContainText("Changed by the last example");
 
   await page.getByRole("button", { name: "Export" }).click();
@@ -83,7 +83,7 @@ test("the whole loop: create, label, tag, explain, correct, export, restart", as
   await expect(page.locator("#examples li")).toHaveCount(4);
   await expect(page.getByLabel("Domain", { exact: true })).toHaveValue("jazz");
   await expect(run(example(page, "dave brubeck"), "track")).toContainText("take five");
-  await expect(run(answer(page, "naima"), "time")).toContainText("at seven");
+  await expect(run(answer(page, "coltrane"), "time")).toContainText("at eight");
 });
 
 test("two clicks add one example", async ({ page, server }) => {
