@@ -66,10 +66,10 @@ def fuzz(program: Path, target: str, seconds: int, seed: int) -> dict[str, float
     for directory in (new, found):
         directory.mkdir(parents=True, exist_ok=True)
     options = [f"-max_total_time={seconds}", f"-seed={seed}", f"-artifact_prefix={found}/", "-print_final_stats=1"]
-    dictionary = [f"-dict={FUZZ / 'dictionary.txt'}", "-use_value_profile=1"]
+    options.append(f"-dict={FUZZ / 'dictionary.txt'}")
     start, cpu = time.monotonic(), cpu_seconds()
     run = subprocess.run(
-        [program, *LIMITS, *options, *dictionary, new, seeds],
+        [program, *LIMITS, *options, new, seeds],
         env=environment(target),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
