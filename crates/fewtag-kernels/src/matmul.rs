@@ -1,16 +1,17 @@
 //! Matrix products: `C = A B` or `C += A B` with `A [m, k]`, `B [k, n]`, `C [m, n]`.
 //!
-//! `B` is first brought into [`Panels`]: strips of 16 columns, so that the inner loop reads it from front to
-//! back. Weights are packed once and serve every row. `A` is read as it lies, or, where its transpose is
+//! `B` is first brought into [`Panels`]: strips of 16 columns (32 for AVX-512), so that the inner loop reads it from
+//! front to back. Weights are packed once and serve every row. `A` is read as it lies, or, where its transpose is
 //! stored, as [`Strips`] of 6 rows. The inner loop keeps a tile of `C` in registers: 6 rows by 2 vectors use 12 of
-//! the 16 registers of AVX2.
+//! the 16 registers of AVX2, and 12 sums keep both multiply-add units of AVX-512 busy too.
 //!
 //! ```text
 //! C[i, j] = Σ over blocks of ( Σ over p in the block of A[i, p] B[p, j] ), from left to right
 //! ```
 //!
 //! The blocks depend on `k` only. So a number of `C` depends on its row of `A` and its column of `B` and on
-//! nothing else, bit for bit: neither on other rows, nor on how rows are shared between threads.
+//! nothing else, bit for bit: neither on other rows, nor on how rows are shared between threads, nor on the width of
+//! the machine's vectors, as long as they multiply and add in one rounding.
 //!
 //! Method: Goto and van de Geijn (2008), "Anatomy of high-performance matrix multiplication".
 
@@ -24,6 +25,8 @@ const TILE_ROWS: usize = 6;
 const TILE_VECTORS: usize = 2;
 /// The columns of a panel: one tile of AVX2 vectors, several of shorter ones.
 const PANEL: usize = 16;
+/// The columns of a panel for AVX-512.
+const WIDE_PANEL: usize = 32;
 /// The longest block of `k`: a panel of it (24 KiB) stays in the first cache. Shorter ones visit `C` more often.
 const MAX_BLOCK: usize = 384;
 
@@ -81,11 +84,37 @@ impl Blocks {
 /// The right factor `B [k, n]`: block after block of `k`, panel after panel of columns, row after row.
 ///
 /// The last panel is filled up with zeros.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Panels {
     values: Vec<f32>,
     blocks: Blocks,
     n: usize,
+    /// Whether panels have [`WIDE_PANEL`] columns: the machine that packs is the one that multiplies.
+    is_wide: bool,
+}
+
+impl Default for Panels {
+    fn default() -> Self {
+        let is_wide = Arch::new().dispatch(HasWideVectors);
+        Self { values: Vec::new(), blocks: Blocks::default(), n: 0, is_wide }
+    }
+}
+
+/// Asks for the length of the machine's vectors.
+struct HasWideVectors;
+
+impl WithSimd for HasWideVectors {
+    type Output = bool;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> bool {
+        is_wide::<S>()
+    }
+}
+
+/// Whether a tile of such vectors has [`WIDE_PANEL`] columns.
+const fn is_wide<S: Simd>() -> bool {
+    TILE_VECTORS * S::F32_LANES == WIDE_PANEL
 }
 
 impl Panels {
@@ -96,11 +125,19 @@ impl Panels {
 
     /// Packs `B` from its transpose `[n, k]`: the weight of a linear layer, for `x Wᵀ`.
     pub fn pack_transposed(&mut self, b: View) {
-        self.pack_panels(b.n_cols, b.n_rows, |panel, p, j| {
-            if j + PANEL > b.n_rows {
+        if self.is_wide {
+            self.pack_transposed_as::<WIDE_PANEL>(b);
+        } else {
+            self.pack_transposed_as::<PANEL>(b);
+        }
+    }
+
+    fn pack_transposed_as<const WIDTH: usize>(&mut self, b: View) {
+        self.pack_panels::<WIDTH>(b.n_cols, b.n_rows, |panel, p, j| {
+            if j + WIDTH > b.n_rows {
                 panel.as_flattened_mut().fill(0.0);
             }
-            for (column, j) in (j..b.n_rows.min(j + PANEL)).enumerate() {
+            for (column, j) in (j..b.n_rows.min(j + WIDTH)).enumerate() {
                 for (row, &x) in panel.iter_mut().zip(&b.row(j)[p..]) {
                     row[column] = x;
                 }
@@ -110,7 +147,11 @@ impl Panels {
 
     /// Packs `B [k, n]` as it is.
     pub fn pack(&mut self, b: View) {
-        self.pack_panels(b.n_rows, b.n_cols, |panel, p, j| {
+        if self.is_wide { self.pack_as::<WIDE_PANEL>(b) } else { self.pack_as::<PANEL>(b) }
+    }
+
+    fn pack_as<const WIDTH: usize>(&mut self, b: View) {
+        self.pack_panels::<WIDTH>(b.n_rows, b.n_cols, |panel, p, j| {
             for (r, row) in panel.iter_mut().enumerate() {
                 *row = start_of(&b.row(p + r)[j..]);
             }
@@ -118,18 +159,18 @@ impl Panels {
     }
 
     /// `fill` gets every panel, to be overwritten, with its first row and column in `B`.
-    fn pack_panels(
+    fn pack_panels<const WIDTH: usize>(
         &mut self,
         k: usize,
         n: usize,
-        mut fill: impl FnMut(&mut [[f32; PANEL]], usize, usize),
+        mut fill: impl FnMut(&mut [[f32; WIDTH]], usize, usize),
     ) {
         assert!(k > 0 && n > 0, "an empty factor");
         (self.blocks, self.n) = (Blocks::new(k), n);
-        self.values.resize(k * n.next_multiple_of(PANEL), 0.0);
-        let (mut rest, _) = self.values.as_chunks_mut::<PANEL>();
+        self.values.resize(k * n.next_multiple_of(WIDTH), 0.0);
+        let (mut rest, _) = self.values.as_chunks_mut::<WIDTH>();
         for (p, len) in self.blocks.iter() {
-            for j in (0..n).step_by(PANEL) {
+            for j in (0..n).step_by(WIDTH) {
                 let (panel, others) = rest.split_at_mut(len);
                 fill(panel, p, j);
                 rest = others;
@@ -227,23 +268,35 @@ impl WithSimd for Run<'_, '_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
+        assert_eq!(self.product.right.is_wide, is_wide::<S>(), "panels of another machine");
+        if is_wide::<S>() {
+            self.run::<S, WIDE_PANEL>(simd);
+        } else {
+            self.run::<S, PANEL>(simd);
+        }
+    }
+}
+
+impl Run<'_, '_> {
+    #[inline(always)]
+    fn run<S: Simd, const WIDTH: usize>(self, simd: S) {
         let Self { product: Product { left, right, write }, c, stride } = self;
         let (m, k) = match left {
             Left::Rows(a) => (a.n_rows, a.n_cols),
             Left::Strips(a) => (a.m, a.blocks.k),
         };
         assert_eq!(k, right.blocks.k, "A and B disagree on k");
-        let (mut rest, _) = right.values.as_chunks::<PANEL>();
+        let (mut rest, _) = right.values.as_chunks::<WIDTH>();
         for (p, len) in right.blocks.iter() {
             let write = if p == 0 { write } else { Write::Add };
-            for j in (0..right.n).step_by(PANEL) {
+            for j in (0..right.n).step_by(WIDTH) {
                 let (panel, others) = rest.split_at(len);
                 rest = others;
                 for i in (0..m).step_by(TILE_ROWS) {
                     let place = Place {
                         c: &mut c[i * stride + j..],
                         stride,
-                        shape: (TILE_ROWS.min(m - i), PANEL.min(right.n - j)),
+                        shape: (TILE_ROWS.min(m - i), WIDTH.min(right.n - j)),
                         write,
                     };
                     match left {
@@ -293,18 +346,18 @@ struct Place<'c> {
 
 /// Computes them: `columns` yields `A[.., p]` and `panel` the row `B[p, ..]`.
 #[inline(always)]
-fn tiles<S: Simd>(
+fn tiles<S: Simd, const WIDTH: usize>(
     simd: S,
     columns: &(impl Iterator<Item = [f32; TILE_ROWS]> + Clone),
-    panel: &[[f32; PANEL]],
+    panel: &[[f32; WIDTH]],
     place: Place,
 ) {
     let width = TILE_VECTORS * S::F32_LANES;
-    if width == PANEL && place.shape == (TILE_ROWS, PANEL) {
+    if width == WIDTH && place.shape == (TILE_ROWS, WIDTH) {
         return place.put_whole(simd, &tile(simd, columns.clone(), panel, 0));
     }
-    let mut sums = [[0.0; PANEL]; TILE_ROWS];
-    for j in (0..PANEL).step_by(width) {
+    let mut sums = [[0.0; WIDTH]; TILE_ROWS];
+    for j in (0..WIDTH).step_by(width) {
         let tile = tile(simd, columns.clone(), panel, j);
         for (sums, tile) in sums.iter_mut().zip(&tile) {
             sums[j..][..width].copy_from_slice(bytemuck::cast_slice(tile));
@@ -319,7 +372,8 @@ impl Place<'_> {
     fn put_whole<S: Simd>(self, simd: S, tile: &[[S::f32s; TILE_VECTORS]; TILE_ROWS]) {
         let Self { c, stride, write, .. } = self;
         for (r, tile) in tile.iter().enumerate() {
-            let (row, _) = S::as_mut_simd_f32s(&mut c[r * stride..][..PANEL]);
+            let n_cols = TILE_VECTORS * S::F32_LANES;
+            let (row, _) = S::as_mut_simd_f32s(&mut c[r * stride..][..n_cols]);
             for (c, &sum) in row.iter_mut().zip(tile) {
                 *c = if write == Write::Set { sum } else { simd.add_f32s(*c, sum) };
             }
@@ -328,7 +382,7 @@ impl Place<'_> {
 
     /// Writes what `C` has of a tile.
     #[inline(always)]
-    fn put(self, sums: &[[f32; PANEL]; TILE_ROWS]) {
+    fn put<const WIDTH: usize>(self, sums: &[[f32; WIDTH]; TILE_ROWS]) {
         let Self { c, stride, shape: (n_rows, n_cols), write } = self;
         for (row, sums) in c.chunks_mut(stride).zip(sums).take(n_rows) {
             match write {
@@ -341,10 +395,10 @@ impl Place<'_> {
 
 /// Two vectors of 6 rows of `C`, from column `j` of the panel on.
 #[inline(always)]
-fn tile<S: Simd>(
+fn tile<S: Simd, const WIDTH: usize>(
     simd: S,
     columns: impl Iterator<Item = [f32; TILE_ROWS]>,
-    panel: &[[f32; PANEL]],
+    panel: &[[f32; WIDTH]],
     j: usize,
 ) -> [[S::f32s; TILE_VECTORS]; TILE_ROWS] {
     let mut sums = [[simd.splat_f32s(0.0); TILE_VECTORS]; TILE_ROWS];
@@ -421,17 +475,36 @@ mod tests {
         }
     }
 
+    /// The product by the vectors of `simd`, with panels packed for them.
+    fn product_with<S: Simd>(simd: S, [m, n, k]: [usize; 3]) -> Vec<f32> {
+        let (a, b) = (normal(m * k, 1), normal(k * n, 2));
+        let mut right = Panels { is_wide: is_wide::<S>(), ..Panels::default() };
+        right.pack(View::new(&b, n));
+        let mut c = vec![0.0; m * n];
+        let left = Left::Rows(View::new(&a, k));
+        let product = Product { left, right: &right, write: Write::Set };
+        Run { product, c: &mut c, stride: n }.with_simd(simd);
+        c
+    }
+
     #[test]
     fn the_portable_kernel_gives_the_plain_product() {
         for [m, n, k] in SIZES {
             let (a, b) = (normal(m * k, 1), normal(k * n, 2));
-            let mut right = Panels::default();
-            right.pack(View::new(&b, n));
-            let mut c = vec![0.0; m * n];
-            let left = Left::Rows(View::new(&a, k));
-            let product = Product { left, right: &right, write: Write::Set };
-            Run { product, c: &mut c, stride: n }.with_simd(pulp::Scalar);
+            let c = product_with(pulp::Scalar, [m, n, k]);
             assert_close(&c, &plain(&a, &b, k, n), TOLERANCE);
+        }
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn longer_vectors_change_no_bit() {
+        let (Some(avx2), Some(avx512)) = (pulp::x86::V3::try_new(), pulp::x86::V4::try_new())
+        else {
+            return; // Nothing to compare on this machine.
+        };
+        for sizes in SIZES {
+            assert_eq!(product_with(avx2, sizes), product_with(avx512, sizes));
         }
     }
 
