@@ -395,6 +395,7 @@ impl Place<'_> {
 
 /// Two vectors of 6 rows of `C`, from column `j` of the panel on.
 #[inline(always)]
+#[expect(clippy::needless_range_loop, reason = "see below")]
 fn tile<S: Simd, const WIDTH: usize>(
     simd: S,
     columns: impl Iterator<Item = [f32; TILE_ROWS]>,
@@ -402,12 +403,14 @@ fn tile<S: Simd, const WIDTH: usize>(
     j: usize,
 ) -> [[S::f32s; TILE_VECTORS]; TILE_ROWS] {
     let mut sums = [[simd.splat_f32s(0.0); TILE_VECTORS]; TILE_ROWS];
-    for (a, b) in columns.zip(panel) {
-        let (b, _) = S::as_simd_f32s(&b[j..]);
-        for (sums, a) in sums.iter_mut().zip(a) {
-            let a = simd.splat_f32s(a);
-            for (sum, &b) in sums.iter_mut().zip(b) {
-                *sum = simd.mul_add_e_f32s(a, b, *sum);
+    let mut columns = columns;
+    // By index: an iterator over vectors that is not inlined would pass them through memory.
+    for b in panel {
+        let (Some(a), (b, _)) = (columns.next(), S::as_simd_f32s(&b[j..])) else { break };
+        for r in 0..TILE_ROWS {
+            let a = simd.splat_f32s(a[r]);
+            for v in 0..TILE_VECTORS {
+                sums[r][v] = simd.mul_add_e_f32s(a, b[v], sums[r][v]);
             }
         }
     }
