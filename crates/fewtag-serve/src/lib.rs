@@ -1,7 +1,7 @@
 //! The HTTP server of fewtag: tag with examples in the request, or with named domains that are kept and edited.
 //!
 //! ```text
-//! HTTP ─ api (axum) ─▶ request (all checks) ─▶ queue (cost, batches) ─▶ fewtag::batch ─▶ answers
+//! HTTP ─ api (axum) ─▶ request (all checks) ─▶ queue (cost, batches) ─▶ fewtag::score_all ─▶ answers
 //!                        └─▶ store (SQLite, PostgreSQL): domains with versions ─▶ learner (adapted domains in memory)
 //! ```
 //!

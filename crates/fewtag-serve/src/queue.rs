@@ -14,7 +14,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use fewtag::answer::{self, Thresholds};
-use fewtag::{Answer, Scored, Sentence, batch};
+use fewtag::{Answer, Scored, Sentence, adapt_all, score_all};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::config::Limits;
@@ -228,7 +228,7 @@ fn answers(items: &[&Item]) -> Vec<ApiResult<Reply>> {
             None => {}
         }
     }
-    match batch::score_all(&queries) {
+    match score_all(&queries) {
         Ok(scored) => {
             for (at, scored) in places.into_iter().zip(scored) {
                 let reply = scored.and_then(|scored| reply(items[at], &scored));
@@ -256,7 +256,7 @@ fn learn(items: &[&Item]) -> ApiResult<()> {
         }
     }
     let wanted: Vec<_> = new.iter().map(|it| (it.tagger(), it.support())).collect();
-    for (learner, adapted) in new.into_iter().zip(batch::adapt_all(&wanted)?) {
+    for (learner, adapted) in new.into_iter().zip(adapt_all(&wanted)?) {
         learner.learned(adapted);
     }
     Ok(())

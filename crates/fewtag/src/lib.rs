@@ -49,12 +49,10 @@
 
 pub mod adapted;
 pub mod answer;
-pub mod batch;
 pub mod calibrate;
 pub mod crf;
 pub mod data;
 pub mod domain;
-pub mod embedder;
 pub mod emission;
 pub mod encoder;
 pub mod error;
@@ -68,6 +66,7 @@ pub mod model;
 pub mod names;
 pub mod plural;
 pub mod random;
+pub mod reading;
 pub mod sampler;
 pub mod scheme;
 pub mod settings;
@@ -76,10 +75,9 @@ pub mod tag;
 pub mod tagger;
 pub mod train;
 pub mod transition;
-mod window;
 pub mod words;
 
-pub use adapted::{Adapted, Scored, Tagged, TaggedSpan};
+pub use adapted::{Adapted, Scored, Tagged, TaggedSpan, adapt_all, score_all};
 pub use answer::Answer;
 pub use domain::{Domain, Episode, Sentence, SupportSet, Token};
 pub use error::{Error, Result};

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use fewtag::embedder::{Sequence, embed_for_training};
 use fewtag::emission::ScorerKind;
 use fewtag::encoder::{Bert, BertConfig, Gradients, Pieces, WordPieces};
+use fewtag::reading::{Sequence, embed_for_training};
 use fewtag::{
     Adapted, Context, ModelSettings, Sentence, Span, SupportSet, Tag, Tagged, TaggedSpan, Token,
     model,

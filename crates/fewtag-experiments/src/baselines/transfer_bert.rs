@@ -14,10 +14,10 @@
 use std::path::Path;
 
 use fewtag::domain::{Episode, Sentence};
-use fewtag::embedder::{self, Sequence};
 use fewtag::encoder::{Bert, Dropout, Engine, Gradients, WordPieces, weights};
 use fewtag::matrix::Matrix;
 use fewtag::random::Random;
+use fewtag::reading::{self, Sequence};
 use fewtag::tag::{Tag, TagSet};
 use fewtag::train::optimizer::{self, AdamW, Part, Rates, Schedule};
 use serde::Deserialize;
@@ -110,7 +110,7 @@ impl TransferBert {
             let _ = stage.step(&mut engine, &self.word_pieces, &support)?;
         }
         let queries: Vec<&Sentence> = episode.queries.iter().collect();
-        let words = embedder::embed(&engine, &sequences(&queries, &self.word_pieces)?)?;
+        let words = reading::embed(&engine, &sequences(&queries, &self.word_pieces)?)?;
         let names = |j: usize| stage.tags.tags()[j].clone();
         let decode = |words| stage.classifier.decode(words).into_iter().map(names).collect();
         Ok(words.iter().map(decode).collect())
@@ -161,8 +161,7 @@ impl Stage {
     ) -> Result<f64> {
         let dropout = Dropout { rate: self.settings.dropout, seed: self.random.next_u64() };
         let sequences = sequences(sentences, word_pieces)?;
-        let (words, tape) =
-            embedder::embed_for_training(engine, &sequences, Some(dropout), MEMORY)?;
+        let (words, tape) = reading::embed_for_training(engine, &sequences, Some(dropout), MEMORY)?;
         let (n_rows, n_tags) = (engine.width() + 1, self.tags.n_tags());
         let mut d_classifier = Matrix::zeros(n_rows, n_tags);
         let mut loss = 0.0;
