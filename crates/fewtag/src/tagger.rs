@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::domain::SupportSet;
 use crate::emission::ScorerKind;
-use crate::encoder::{Engine, Shape, WordPieces};
+use crate::encoder::{BertConfig, Engine, Shape, WordPieces};
 use crate::error::{Error, Result};
 use crate::head::Head;
 use crate::settings::ModelSettings;
@@ -18,10 +18,10 @@ use crate::transition::TransitionMode;
 /// An encoder, the head above it and the settings they were made for.
 #[derive(Clone)]
 pub struct Tagger {
-    engine: Arc<dyn Engine>,
-    word_pieces: Arc<WordPieces>,
-    settings: ModelSettings,
-    head: Head,
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) word_pieces: Arc<WordPieces>,
+    pub(crate) settings: ModelSettings,
+    pub(crate) head: Head,
 }
 
 impl Tagger {
@@ -37,18 +37,7 @@ impl Tagger {
         settings: ModelSettings,
         head: Head,
     ) -> Result<Self> {
-        settings.check()?;
-        let n_types = engine.parameters().config().type_vocab_size;
-        if settings.case && n_types < 2 * Shape::COUNT {
-            let problem = "needs an encoder with rows for the shapes of words";
-            return Err(Error::Setting { setting: "case", problem });
-        }
-        let word_pieces = word_pieces.with_shapes(settings.case);
-        let (n_pieces, n_vectors) =
-            (word_pieces.n_pieces(), engine.parameters().config().vocab_size);
-        if n_pieces > n_vectors {
-            return Err(Error::VocabularySize { n_pieces, n_vectors });
-        }
+        let word_pieces = fitting(engine.config(), word_pieces, &settings)?;
         Ok(Self { engine, word_pieces: Arc::new(word_pieces), settings, head })
     }
 
@@ -127,24 +116,17 @@ impl Tagger {
         &self.head
     }
 
-    /// What was learned above the encoder, for an optimiser.
-    pub fn head_mut(&mut self) -> &mut Head {
-        &mut self.head
+    /// The same model with another λ.
+    #[must_use]
+    pub fn with_scale(mut self, scale: f32) -> Self {
+        self.head.scale = scale;
+        self
     }
 
     /// The encoder.
     #[must_use]
     pub fn engine(&self) -> &dyn Engine {
         &*self.engine
-    }
-
-    /// The encoder, for an optimiser.
-    ///
-    /// # Panics
-    ///
-    /// If a clone or an [`Adapted`](crate::Adapted) of this tagger is alive: it would change under its feet.
-    pub fn engine_mut(&mut self) -> &mut dyn Engine {
-        Arc::get_mut(&mut self.engine).expect("nobody else uses the encoder while it is trained")
     }
 
     /// The tokenizer.
@@ -159,4 +141,23 @@ impl Tagger {
         let takes_names = matches!(self.settings.scorer, ScorerKind::Prototype | ScorerKind::Mixed);
         takes_names && self.settings.label_names > 0.0
     }
+}
+
+/// Checks that settings, tokenizer and an encoder of this shape belong together; gives the tokenizer as they want it.
+pub(crate) fn fitting(
+    config: &BertConfig,
+    word_pieces: WordPieces,
+    settings: &ModelSettings,
+) -> Result<WordPieces> {
+    settings.check()?;
+    if settings.case && config.type_vocab_size < 2 * Shape::COUNT {
+        let problem = "needs an encoder with rows for the shapes of words";
+        return Err(Error::Setting { setting: "case", problem });
+    }
+    let word_pieces = word_pieces.with_shapes(settings.case);
+    let (n_pieces, n_vectors) = (word_pieces.n_pieces(), config.vocab_size);
+    if n_pieces > n_vectors {
+        return Err(Error::VocabularySize { n_pieces, n_vectors });
+    }
+    Ok(word_pieces)
 }

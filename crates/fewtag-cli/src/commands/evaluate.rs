@@ -122,11 +122,8 @@ fn load(path: &Path, args: &Args) -> anyhow::Result<Tagger> {
     };
     let tagger = tagger.with_context(|| format!("cannot use the model `{}`", path.display()))?;
     let settings = changed(tagger.settings(), &args.set)?;
-    let mut tagger = tagger.with_settings(settings)?;
-    if args.untrained {
-        tagger.head_mut().scale = tagger.settings().scale;
-    }
-    Ok(tagger)
+    let (scale, tagger) = (settings.scale, tagger.with_settings(settings)?);
+    Ok(if args.untrained { tagger.with_scale(scale) } else { tagger })
 }
 
 /// The settings with `KEY=VALUE` changes; a value is TOML, or else a bare word.

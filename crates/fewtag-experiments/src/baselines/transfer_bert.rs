@@ -14,7 +14,7 @@
 use std::path::Path;
 
 use fewtag::domain::{Episode, Sentence};
-use fewtag::encoder::{Bert, Dropout, Engine, Gradients, WordPieces, weights};
+use fewtag::encoder::{Bert, Dropout, Engine, Gradients, TrainableEngine, WordPieces, weights};
 use fewtag::matrix::Matrix;
 use fewtag::random::Random;
 use fewtag::reading::{self, Sequence};
@@ -144,7 +144,7 @@ impl Stage {
         Self {
             tags,
             classifier,
-            gradients: Gradients::zeros(engine.parameters().config()),
+            gradients: Gradients::zeros(engine.config()),
             optimizer: AdamW::new(n_values),
             schedule: Schedule { warm_up: plan.n_updates / 10, n_updates: plan.n_updates },
             settings: settings.clone(),

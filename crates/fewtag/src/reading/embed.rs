@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::Sequence;
-use crate::encoder::{BertConfig, Dropout, Engine, Gradients, PackedBatch, Trace};
+use crate::encoder::{BertConfig, Dropout, Engine, Gradients, PackedBatch, Trace, TrainableEngine};
 use crate::error::Result;
 use crate::matrix::Matrix;
 use crate::random::Random;
@@ -55,7 +55,7 @@ struct Chunk {
 ///
 /// As [`embed`].
 pub fn embed_for_training<'a>(
-    engine: &dyn Engine,
+    engine: &dyn TrainableEngine,
     sequences: &'a [Sequence],
     dropout: Option<Dropout>,
     budget: usize,
@@ -70,7 +70,7 @@ pub fn embed_for_training<'a>(
         let (hidden, trace) = engine.encode_for_training(&batch, dropout)?;
         let placed = sequences[range.clone()].iter().zip(batch.sequences());
         read.extend(placed.map(|(s, place)| s.gather(&hidden, s.rows(place.start))));
-        let bytes = trace_bytes(engine.parameters().config(), &batch);
+        let bytes = trace_bytes(engine.config(), &batch);
         // Room for one more trace stays free, for a chunk that is computed again beside the kept ones.
         let keep = kept + 2 * bytes <= budget;
         kept += if keep { bytes } else { 0 };
@@ -92,7 +92,7 @@ impl Tape<'_> {
     /// If `d_read` has another number of matrices than there are sequences.
     pub fn backward(
         self,
-        engine: &dyn Engine,
+        engine: &dyn TrainableEngine,
         d_read: &[Matrix],
         gradients: &mut Gradients,
     ) -> Result<()> {
@@ -151,56 +151,29 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::encoder::{Bert, Frozen, Input, Parameters, Pieces, WordPieces, weights};
+    use crate::encoder::{Bert, Piece, Pieces, WordPieces, weights};
 
     /// An encoder whose row for a piece is `[id, segment, row in the batch]`.
-    struct Echo(Parameters);
+    struct Echo(BertConfig);
 
     impl Engine for Echo {
-        fn parameters(&self) -> &Parameters {
+        fn config(&self) -> &BertConfig {
             &self.0
         }
 
-        fn parameters_mut(&mut self) -> &mut Parameters {
-            &mut self.0
-        }
-
-        fn frozen(&self) -> Frozen {
-            Frozen::Nothing
-        }
-
-        fn forward(&self, batch: &PackedBatch, _: Input, _: Range<usize>) -> Result<Matrix> {
-            let rows = batch.pieces().iter().enumerate();
-            let rows = rows.flat_map(|(row, p)| [p.id as f32, f32::from(p.segment), row as f32]);
-            Ok(Matrix::new(rows.collect(), 3))
-        }
-
-        fn forward_for_training(
-            &self,
-            batch: &PackedBatch,
-            input: Input,
-            layers: Range<usize>,
-            _: Option<Dropout>,
-        ) -> Result<(Matrix, Trace)> {
-            Ok((self.forward(batch, input, layers)?, Trace::new(())))
-        }
-
-        fn backward(
-            &self,
-            _: &PackedBatch,
-            _: &Trace,
-            _: Matrix,
-            _: &mut Gradients,
-        ) -> Option<Matrix> {
-            unreachable!("these tests only read")
+        fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix> {
+            let row = |&row: &usize| {
+                let Piece { id, segment } = batch.pieces()[row];
+                [id as f32, f32::from(segment), row as f32]
+            };
+            Ok(Matrix::new(rows.iter().flat_map(row).collect(), 3))
         }
     }
 
     fn echo() -> Echo {
         let json = r#"{"hidden_size": 3, "num_hidden_layers": 1, "num_attention_heads": 1,
             "intermediate_size": 1, "vocab_size": 300, "max_position_embeddings": 9}"#;
-        let config = BertConfig::from_json(json).unwrap();
-        Echo(Parameters::zeros(&config))
+        Echo(BertConfig::from_json(json).unwrap())
     }
 
     fn word_pieces() -> WordPieces {
@@ -266,7 +239,7 @@ mod tests {
         let mut random = Random::new(6);
         let mut d_read = embed(&engine, &sequences).unwrap();
         d_read.iter_mut().flat_map(Matrix::values_mut).for_each(|d| *d = random.normal() as f32);
-        let mut gradients = Gradients::zeros(engine.parameters().config());
+        let mut gradients = Gradients::zeros(engine.config());
         run(&engine, &sequences, &d_read, &mut gradients);
         gradients
     }
@@ -299,7 +272,7 @@ mod tests {
     fn chunks_that_are_computed_again_change_no_bit() {
         let with_budget = |share: Option<usize>| {
             gradients(|engine, sequences, d_read, gradients| {
-                let whole = trace_bytes(engine.parameters().config(), &packed(sequences));
+                let whole = trace_bytes(engine.config(), &packed(sequences));
                 let budget = share.map_or(usize::MAX, |percent| whole * percent / 100);
                 let dropout = Some(Dropout { rate: 0.1, seed: 5 });
                 let (_, tape) = embed_for_training(engine, sequences, dropout, budget).unwrap();

@@ -14,9 +14,10 @@ use rayon::prelude::*;
 
 use super::batches::Batch;
 use super::optimizer;
+use super::trainee::Trainee;
 use crate::domain::{Episode, Sentence};
 use crate::emission::{Members, SupportVectors, VectorGradients};
-use crate::encoder::{Dropout, Gradients};
+use crate::encoder::{BertConfig, Dropout, Gradients};
 use crate::error::Result;
 use crate::head::Head;
 use crate::matrix::{Matrix, add_scaled};
@@ -32,9 +33,8 @@ pub(super) struct ModelGradients {
 }
 
 impl ModelGradients {
-    pub(super) fn zeros(tagger: &Tagger) -> Self {
-        let encoder = Gradients::zeros(tagger.engine().parameters().config());
-        Self { encoder, head: Head::ZERO }
+    pub(super) fn zeros(config: &BertConfig) -> Self {
+        Self { encoder: Gradients::zeros(config), head: Head::ZERO }
     }
 
     /// The norms of the encoder's and of the head's part.
@@ -68,18 +68,18 @@ pub(super) struct BatchLoss {
 
 /// Adds the gradient of the batch's mean loss to `gradients`.
 pub(super) fn backward(
-    tagger: &Tagger,
+    model: &Trainee,
     batch: &Batch,
     pass: Pass,
     gradients: &mut ModelGradients,
 ) -> Result<BatchLoss> {
-    let mut plan = Plan::default();
+    let (tagger, mut plan) = (model.tagger(), Plan::default());
     let episodes = batch
         .episodes
         .iter()
-        .map(|episode| PlannedEpisode::new(tagger, episode, batch.names, &mut plan))
+        .map(|episode| PlannedEpisode::new(&tagger, episode, batch.names, &mut plan))
         .collect::<Result<Vec<_>>>()?;
-    let engine = tagger.engine();
+    let engine = model.engine();
     let (rows, tape) =
         reading::embed_for_training(engine, plan.sequences(), pass.dropout, pass.budget)?;
     let mut d_rows: Vec<Matrix> =
@@ -89,7 +89,7 @@ pub(super) fn backward(
     let queries: Vec<(&PlannedEpisode, usize)> =
         episodes.iter().flat_map(|it| (0..it.queries.len()).map(move |q| (it, q))).collect();
     let judged: Vec<QueryLoss> =
-        queries.par_iter().map(|(episode, q)| episode.judge(*q, &rows, tagger, share)).collect();
+        queries.par_iter().map(|(episode, q)| episode.judge(*q, &rows, &tagger, share)).collect();
     let mut loss = 0.0;
     // In order, so that sums do not depend on who was ready first.
     for ((episode, q), judged) in queries.iter().zip(&judged) {
@@ -206,7 +206,6 @@ fn is_legal(tags: &TagSet, gold: &[usize]) -> bool {
 mod tests {
     use std::collections::BTreeMap;
     use std::path::Path;
-    use std::sync::Arc;
 
     use super::*;
     use crate::data;
@@ -222,11 +221,11 @@ mod tests {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name)
     }
 
-    fn tagger(settings: ModelSettings) -> Tagger {
+    fn model(settings: ModelSettings) -> Trainee {
         let dir = testdata("tiny-encoder");
         let engine = Bert::new(weights::load(&dir).unwrap()).unwrap();
         let head = Head::new(&settings, &mut Random::new(3));
-        Tagger::new(Arc::new(engine), WordPieces::load(&dir).unwrap(), settings, head).unwrap()
+        Trainee::new(engine, WordPieces::load(&dir).unwrap(), settings, head).unwrap()
     }
 
     /// Two queries of one episode and one of another.
@@ -238,9 +237,9 @@ mod tests {
         Batch { episodes, names: true, n_skipped: 0 }
     }
 
-    fn run(tagger: &Tagger, pass: Pass) -> (BatchLoss, ModelGradients) {
-        let mut gradients = ModelGradients::zeros(tagger);
-        let loss = backward(tagger, &batch(), pass, &mut gradients).unwrap();
+    fn run(model: &Trainee, pass: Pass) -> (BatchLoss, ModelGradients) {
+        let mut gradients = ModelGradients::zeros(model.engine().config());
+        let loss = backward(model, &batch(), pass, &mut gradients).unwrap();
         (loss, gradients)
     }
 
@@ -276,9 +275,9 @@ mod tests {
     #[test]
     fn gradients_of_the_whole_model_equal_finite_differences() {
         for settings in every_kind_of_model() {
-            let mut tagger = tagger(settings.clone());
-            let (_, gradients) = run(&tagger, ALL_FIT);
-            let direction = direction(&tagger);
+            let mut model = model(settings.clone());
+            let (_, gradients) = run(&model, ALL_FIT);
+            let direction = direction(&model);
             let slope: f64 = gradients
                 .encoder
                 .parameters()
@@ -288,10 +287,10 @@ mod tests {
                 .map(|(g, d)| f64::from(*g) * f64::from(*d))
                 .sum();
             let mut loss_at = |step: f32| {
-                let values = tagger.engine_mut().parameters_mut().values_mut();
+                let values = model.engine_mut().parameters_mut().values_mut();
                 add_scaled(values, step, &direction);
-                let loss = run(&tagger, ALL_FIT).0.loss;
-                add_scaled(tagger.engine_mut().parameters_mut().values_mut(), -step, &direction);
+                let loss = run(&model, ALL_FIT).0.loss;
+                add_scaled(model.engine_mut().parameters_mut().values_mut(), -step, &direction);
                 loss
             };
             let step = 1.0 / 512.0;
@@ -326,10 +325,10 @@ mod tests {
         let episodes = data::read_episodes(&testdata("tiny-episodes.json")).unwrap();
         let batch = Batch { episodes, names: true, n_skipped: 0 };
         for golden in cases {
-            let mut tagger = tagger(golden.settings.clone());
-            *tagger.head_mut() = head;
-            let mut ours = ModelGradients::zeros(&tagger);
-            let loss = backward(&tagger, &batch, ALL_FIT, &mut ours).unwrap().loss;
+            let mut model = model(golden.settings.clone());
+            model.head = head;
+            let mut ours = ModelGradients::zeros(model.engine().config());
+            let loss = backward(&model, &batch, ALL_FIT, &mut ours).unwrap().loss;
             let what = |name: &str| format!("{name}, {:?}", golden.settings);
             assert_close(&what("loss"), &[loss as f32], &[golden.loss as f32]);
             assert_close(&what("head"), ours.head.as_slice(), golden.head.as_slice());
@@ -359,25 +358,25 @@ mod tests {
         let long =
             batch.episodes[1].queries[0].tokens().iter().cycle().take(600).cloned().collect();
         batch.episodes[1].queries[0] = Sentence::new(long).unwrap();
-        let tagger = tagger(ModelSettings::default());
-        let mut gradients = ModelGradients::zeros(&tagger);
-        let error = backward(&tagger, &batch, ALL_FIT, &mut gradients).unwrap_err();
+        let model = model(ModelSettings::default());
+        let mut gradients = ModelGradients::zeros(model.engine().config());
+        let error = backward(&model, &batch, ALL_FIT, &mut gradients).unwrap_err();
         assert!(error.to_string().contains(&batch.episodes[1].domain), "{error}");
     }
 
     /// A random direction in the space of the encoder's weights.
-    fn direction(tagger: &Tagger) -> Vec<f32> {
+    fn direction(model: &Trainee) -> Vec<f32> {
         let mut random = Random::new(9);
-        tagger.engine().parameters().values().iter().map(|_| 0.1 * random.normal() as f32).collect()
+        model.engine().parameters().values().iter().map(|_| 0.1 * random.normal() as f32).collect()
     }
 
     #[test]
     fn activations_that_do_not_fit_change_no_bit() {
         for settings in every_kind_of_model() {
-            let tagger = tagger(settings);
+            let model = model(settings);
             let dropout = Some(Dropout { rate: 0.1, seed: 5 });
-            let (kept_loss, kept) = run(&tagger, Pass { dropout, budget: usize::MAX });
-            let (again_loss, again) = run(&tagger, Pass { dropout, budget: 0 });
+            let (kept_loss, kept) = run(&model, Pass { dropout, budget: usize::MAX });
+            let (again_loss, again) = run(&model, Pass { dropout, budget: 0 });
             assert_eq!(kept_loss, again_loss);
             assert_eq!(kept.encoder, again.encoder);
             assert_eq!(kept.head, again.head);
@@ -389,8 +388,8 @@ mod tests {
         let in_pool = |n_threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
             let dropout = Some(Dropout { rate: 0.1, seed: 5 });
-            let tagger = tagger(ModelSettings::default());
-            pool.install(|| run(&tagger, Pass { dropout, budget: usize::MAX }))
+            let model = model(ModelSettings::default());
+            pool.install(|| run(&model, Pass { dropout, budget: usize::MAX }))
         };
         let (one, three) = (in_pool(1), in_pool(3));
         assert_eq!(one.0, three.0);
