@@ -231,7 +231,7 @@ fn answers(items: &[&Item]) -> Vec<ApiResult<Reply>> {
     match score_all(&queries) {
         Ok(scored) => {
             for (at, scored) in places.into_iter().zip(scored) {
-                let reply = scored.and_then(|scored| reply(items[at], &scored));
+                let reply = scored.map(|scored| reply(items[at], &scored));
                 answers[at] = Some(reply.map_err(ApiError::from));
             }
         }
@@ -262,7 +262,7 @@ fn learn(items: &[&Item]) -> ApiResult<()> {
     Ok(())
 }
 
-fn reply(item: &Item, scored: &Scored) -> fewtag::Result<Reply> {
+fn reply(item: &Item, scored: &Scored) -> Reply {
     let Item { sentence, learner, wanted, .. } = item;
     let mut tagged = scored.tagged();
     tagged.spans.retain(|span| wanted.thresholds.allow(span));
@@ -271,5 +271,5 @@ fn reply(item: &Item, scored: &Scored) -> fewtag::Result<Reply> {
     } else {
         Answer::new(sentence, &tagged)
     };
-    Ok(Reply { answer, labelled: Some(answer::labelled(sentence, &tagged)?) })
+    Reply { answer, labelled: Some(answer::labelled(sentence, &tagged)) }
 }

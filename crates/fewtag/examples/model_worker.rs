@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use fewtag::emission::{ScorerKind, Similarity};
 use fewtag::encoder::{Bert, WordPieces, weights};
-use fewtag::evaluate::evaluate;
+use fewtag::eval::evaluate;
 use fewtag::head::Head;
 use fewtag::train::config::Config;
 use fewtag::train::source::Read;

@@ -16,11 +16,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::calibrate::Temperature;
 use crate::encoder::{
     Bert, BertConfig, Parameters, Storage, WordPieces, storage, weights, with_shapes,
 };
 use crate::error::{Error, Result};
+use crate::eval::Temperature;
 use crate::file;
 use crate::head::Head;
 use crate::random::Random;

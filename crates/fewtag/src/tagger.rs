@@ -137,7 +137,7 @@ impl Tagger {
 
     /// Whether prototypes are mixed with the names of their tags.
     #[must_use]
-    pub fn uses_label_names(&self) -> bool {
+    pub(crate) fn uses_label_names(&self) -> bool {
         let takes_names = matches!(self.settings.scorer, ScorerKind::Prototype | ScorerKind::Mixed);
         takes_names && self.settings.label_names > 0.0
     }

@@ -13,13 +13,13 @@
 
 use std::path::Path;
 
-use fewtag::domain::{Episode, Sentence};
+use fewtag::Matrix;
+use fewtag::Random;
 use fewtag::encoder::{Bert, Dropout, Engine, Gradients, TrainableEngine, WordPieces, weights};
-use fewtag::matrix::Matrix;
-use fewtag::random::Random;
 use fewtag::reading::{self, Sequence};
-use fewtag::tag::{Tag, TagSet};
 use fewtag::train::optimizer::{self, AdamW, Part, Rates, Schedule};
+use fewtag::{Episode, Sentence};
+use fewtag::{Tag, TagSet};
 use serde::Deserialize;
 
 use super::classifier::Classifier;
@@ -174,7 +174,7 @@ impl Stage {
             d_words.push(part.d_words);
         }
         self.gradients.clear();
-        tape.backward(engine, &d_words, &mut self.gradients)?;
+        tape.backward(engine, &d_words, &mut self.gradients);
         self.update(engine, &d_classifier, 1.0 / sentences.len() as f32);
         Ok(loss / sentences.len() as f64)
     }

@@ -32,8 +32,7 @@ pub use config::BertConfig;
 pub use fewtag_kernels::activation::Activation;
 pub use fewtag_kernels::dropout::Dropout;
 pub use parameters::{Gradients, Parameters, Tensor};
-pub use shape::Shape;
-pub(crate) use shape::with_shapes;
+pub(crate) use shape::{Shape, with_shapes};
 pub use storage::Storage;
 pub use word_pieces::{Pieces, WordPieces};
 
@@ -119,7 +118,7 @@ pub enum Frozen {
 
 impl Frozen {
     /// The number of frozen layers.
-    pub fn n_layers(self) -> usize {
+    pub(crate) fn n_layers(self) -> usize {
         match self {
             Self::Nothing | Self::Embeddings => 0,
             Self::Layers(n) => n,

@@ -10,7 +10,7 @@ use super::parameters::Parameters;
 /// How a word is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Shape {
+pub(crate) enum Shape {
     /// `word`, and letters without case.
     Lower,
     /// `Word`, `I`
@@ -27,7 +27,7 @@ pub enum Shape {
 
 impl Shape {
     /// How many there are.
-    pub const COUNT: usize = 6;
+    pub(crate) const COUNT: usize = 6;
 
     /// The shape of a word.
     ///
@@ -39,7 +39,7 @@ impl Shape {
     /// assert_eq!(shapes, [Lower, Capitalised, Shouted, Digits, Mixed, Other]);
     /// ```
     #[must_use]
-    pub fn of(word: &str) -> Self {
+    pub(crate) fn of(word: &str) -> Self {
         let letters = || word.chars().filter(|c| c.is_alphabetic());
         let n_upper = letters().filter(|c| c.is_uppercase()).count();
         let n_letters = letters().count();

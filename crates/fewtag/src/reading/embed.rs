@@ -83,32 +83,25 @@ impl Tape<'_> {
     /// Adds the gradients of the encoder's parameters to `gradients`, given those of the rows that
     /// [`embed_for_training`] gave, one matrix per sequence of the same shape.
     ///
-    /// # Errors
-    ///
-    /// As [`embed`]; in practice none, since the forward pass went well.
-    ///
     /// # Panics
     ///
-    /// If `d_read` has another number of matrices than there are sequences.
+    /// If `engine` is not the one of the forward pass, or `d_read` has another number of matrices than there are sequences.
     pub fn backward(
         self,
         engine: &dyn TrainableEngine,
         d_read: &[Matrix],
         gradients: &mut Gradients,
-    ) -> Result<()> {
+    ) {
         assert_eq!(d_read.len(), self.sequences.len(), "one gradient per sequence");
         for Chunk { range, batch, dropout, trace } in self.chunks {
-            let trace = match trace {
-                Some(trace) => trace,
-                None => engine.encode_for_training(&batch, dropout)?.1,
-            };
+            let again = || engine.encode_for_training(&batch, dropout);
+            let trace = trace.unwrap_or_else(|| again().expect("it was read once already").1);
             let mut d_hidden = Matrix::zeros(batch.n_pieces(), engine.width());
             for (n, at) in range.enumerate() {
                 self.sequences[at].scatter(&d_read[at], &mut d_hidden, batch.rows(n).start);
             }
             engine.backward(&batch, &trace, d_hidden, gradients);
         }
-        Ok(())
     }
 }
 
@@ -248,7 +241,7 @@ mod tests {
     fn several_chunks_have_the_gradients_of_one_batch() {
         let chunked = gradients(|engine, sequences, d_read, gradients| {
             let (_, tape) = embed_for_training(engine, sequences, None, usize::MAX).unwrap();
-            tape.backward(engine, d_read, gradients).unwrap();
+            tape.backward(engine, d_read, gradients);
         });
         let whole = gradients(|engine, sequences, d_read, gradients| {
             let batch = packed(sequences);
@@ -282,7 +275,7 @@ mod tests {
                     Some(0) => assert_eq!(n_kept, 0),
                     Some(_) => assert!((1..tape.chunks.len()).contains(&n_kept), "{n_kept}"),
                 }
-                tape.backward(engine, d_read, gradients).unwrap();
+                tape.backward(engine, d_read, gradients);
             })
         };
         let kept = with_budget(None);

@@ -97,7 +97,7 @@ pub(super) fn backward(
         add_scaled(gradients.head.as_mut_slice(), 1.0, judged.head.as_slice());
         episode.add(*q, &judged.vectors, &mut d_rows);
     }
-    tape.backward(engine, &d_rows, &mut gradients.encoder)?;
+    tape.backward(engine, &d_rows, &mut gradients.encoder);
     let n_pieces = plan.sequences().iter().map(Sequence::n_pieces).sum();
     Ok(BatchLoss { loss, n_pieces })
 }

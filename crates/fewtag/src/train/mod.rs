@@ -9,7 +9,7 @@
 //! for a while. Every step is a function of the settings and the step before: no clock, no shared generator,
 //! no dependence on threads. So a run resumed from a checkpoint gives the same bits as an uninterrupted one.
 
-pub mod batches;
+mod batches;
 mod card;
 mod checkpoint;
 pub mod config;
@@ -29,8 +29,7 @@ use crate::data::{self, Wanted};
 use crate::domain::Episode;
 use crate::encoder::{Bert, Dropout, WordPieces, weights, with_shapes};
 use crate::error::{Error, Result};
-use crate::eval::{EpisodeScore, Report, Summary};
-use crate::evaluate::evaluate;
+use crate::eval::{EpisodeScore, Report, Summary, evaluate};
 use crate::head::Head;
 use crate::random::Random;
 use crate::tagger::Tagger;

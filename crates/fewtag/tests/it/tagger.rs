@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use fewtag::emission::{ScorerKind, Similarity};
 use fewtag::encoder::{Bert, BertConfig, Engine, PackedBatch, Storage, WordPieces, weights};
-use fewtag::evaluate::evaluate;
+use fewtag::eval::evaluate;
 use fewtag::{
     Adapted, Context, Episode, Error, Matrix, ModelSettings, Result, Sentence, SupportSet, Tag,
     Tagged, Tagger, Token, TransitionMode, data, model,
