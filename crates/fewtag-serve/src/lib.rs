@@ -18,7 +18,9 @@ pub mod learner;
 pub mod logs;
 pub mod metrics;
 pub mod queue;
+pub mod replies;
 pub mod request;
+pub mod service;
 pub mod store;
 mod web;
 
