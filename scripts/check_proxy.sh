@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the nginx configuration of docs/security.md, as it stands there but for ports and certificates, before a real server on loopback, and
+# Runs the nginx configuration of docs/guide/security.md, as it stands there but for ports and certificates, before a real server on loopback, and
 # tries what the page promises. nginx, openssl and curl come from Debian's packages if they are missing.
 #   scripts/check_proxy.sh [BINARY]
 set -euo pipefail
@@ -26,7 +26,7 @@ direct=$(sed 's/.* //' "$dir/out")
 port=$(python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
 openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj "/CN=$name" -addext "subjectAltName=DNS:$name" \
     -keyout "$dir/key.pem" -out "$dir/cert.pem" 2> /dev/null
-sed -n '/^```nginx$/,/^```$/{/^```/!p}' docs/security.md |
+sed -n '/^```nginx$/,/^```$/{/^```/!p}' docs/guide/security.md |
     sed -e "s|listen 443|listen 127.0.0.1:$port|" -e "s|http://127.0.0.1:8080|$direct|" \
         -e "s|/etc/ssl/$name.crt|$dir/cert.pem|" -e "s|/etc/ssl/$name.key|$dir/key.pem|" > "$dir/fewtag.conf"
 cat > "$dir/nginx.conf" << EOF

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fuzzes everything that reads what others wrote (docs/fuzzing.md), with libFuzzer and a stable compiler.
+"""Fuzzes everything that reads what others wrote (docs/guide/fuzzing.md), with libFuzzer and a stable compiler.
 
     python3 scripts/fuzz.py                              # two minutes, shared by all targets
     python3 scripts/fuzz.py --seconds 25200 --turn 120   # seven hours: each target two minutes at a time

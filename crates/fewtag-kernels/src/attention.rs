@@ -5,7 +5,7 @@
 //! dv = P̃ᵀ dc,  dP = dropout(dc vᵀ),  dS = P (dP − Σ_j P dP) / √d,  dq = dS k,  dk = dSᵀ q
 //! ```
 //!
-//! `P [heads, l, l]` is kept for the way back; `docs/engine.md` derives it.
+//! `P [heads, l, l]` is kept for the way back; `docs/reference/engine.md` derives it.
 
 use crate::dropout::{LayerDropout, Place};
 use crate::matmul::{Left, Panels, Product, Strips, View, Write};

@@ -5,7 +5,7 @@
 //! t = γ dy,  dz = r (t − mean t − x̂ mean(t x̂)),  dγ += dy x̂,  dβ += dy
 //! ```
 //!
-//! `x̂ [n, h]` and `r [n]` are kept for the way back; `docs/engine.md` derives it.
+//! `x̂ [n, h]` and `r [n]` are kept for the way back; `docs/reference/engine.md` derives it.
 
 use crate::{LANES, dot, sum, vectorised};
 

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use fewtag::{Adapted, Context, SupportSet, Tag, Tagger};
+use lru::LruCache;
 
 use crate::error::{ApiError, ApiResult};
 
@@ -144,7 +145,6 @@ struct Kept {
     version: i64,
     learner: Arc<Learner>,
     bytes: usize,
-    used: u64,
 }
 
 /// The learners that are kept.
@@ -153,18 +153,15 @@ pub struct Learners {
     kept: Mutex<Shelf>,
 }
 
-#[derive(Default)]
 struct Shelf {
-    learners: HashMap<Key, Kept>,
+    /// Bounded by bytes, which this type does not count, so not by number.
+    learners: LruCache<Key, Kept>,
     bytes: usize,
-    clock: u64,
 }
 
 impl Shelf {
     fn find(&mut self, key: &Key, version: i64) -> Option<Arc<Learner>> {
-        self.clock += 1;
-        let kept = self.learners.get_mut(key).filter(|kept| kept.version == version)?;
-        kept.used = self.clock;
+        let kept = self.learners.get(key).filter(|kept| kept.version == version)?;
         Some(Arc::clone(&kept.learner))
     }
 }
@@ -173,7 +170,7 @@ impl Learners {
     /// Keeps at most `most` bytes.
     #[must_use]
     pub fn new(most: usize) -> Self {
-        Self { most, kept: Mutex::default() }
+        Self { most, kept: Mutex::new(Shelf { learners: LruCache::unbounded(), bytes: 0 }) }
     }
 
     /// The learner of this version, if it is kept.
@@ -189,18 +186,16 @@ impl Learners {
         if let Some(known) = shelf.find(&key, version) {
             return known;
         }
-        let (bytes, used) = (learner.bytes(), shelf.clock);
+        let bytes = learner.bytes();
         shelf.bytes += bytes;
-        let kept = Kept { version, learner: Arc::clone(&learner), bytes, used };
-        if let Some(old) = shelf.learners.insert(key, kept) {
+        let kept = Kept { version, learner: Arc::clone(&learner), bytes };
+        if let Some(old) = shelf.learners.put(key, kept) {
             shelf.bytes -= old.bytes;
         }
-        while shelf.bytes > self.most {
-            let oldest = shelf.learners.iter().min_by_key(|(_, kept)| kept.used);
-            let Some(key) = oldest.map(|(key, _)| key.clone()) else { break };
-            if let Some(gone) = shelf.learners.remove(&key) {
-                shelf.bytes -= gone.bytes;
-            }
+        while shelf.bytes > self.most
+            && let Some((_, gone)) = shelf.learners.pop_lru()
+        {
+            shelf.bytes -= gone.bytes;
         }
         learner
     }

@@ -1,7 +1,7 @@
 //! The HTTP server of fewtag: tag with examples in the request, or with named domains that are kept and edited.
 //!
 //! ```text
-//! HTTP ─ api (axum) ─▶ request (all checks) ─▶ queue (cost, batches) ─▶ fewtag::batch ─▶ answers
+//! HTTP ─ api (axum) ─▶ request (all checks) ─▶ queue (cost, batches) ─▶ fewtag::score_all ─▶ answers
 //!                        └─▶ store (SQLite, PostgreSQL): domains with versions ─▶ learner (adapted domains in memory)
 //! ```
 //!
@@ -18,7 +18,9 @@ pub mod learner;
 pub mod logs;
 pub mod metrics;
 pub mod queue;
+pub mod replies;
 pub mod request;
+pub mod service;
 pub mod store;
 mod web;
 

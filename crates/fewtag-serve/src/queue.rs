@@ -14,7 +14,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use fewtag::answer::{self, Thresholds};
-use fewtag::{Answer, Scored, Sentence, batch};
+use fewtag::{Answer, Scored, Sentence, adapt_all, score_all};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::config::Limits;
@@ -228,10 +228,10 @@ fn answers(items: &[&Item]) -> Vec<ApiResult<Reply>> {
             None => {}
         }
     }
-    match batch::score_all(&queries) {
+    match score_all(&queries) {
         Ok(scored) => {
             for (at, scored) in places.into_iter().zip(scored) {
-                let reply = scored.and_then(|scored| reply(items[at], &scored));
+                let reply = scored.map(|scored| reply(items[at], &scored));
                 answers[at] = Some(reply.map_err(ApiError::from));
             }
         }
@@ -256,13 +256,13 @@ fn learn(items: &[&Item]) -> ApiResult<()> {
         }
     }
     let wanted: Vec<_> = new.iter().map(|it| (it.tagger(), it.support())).collect();
-    for (learner, adapted) in new.into_iter().zip(batch::adapt_all(&wanted)?) {
+    for (learner, adapted) in new.into_iter().zip(adapt_all(&wanted)?) {
         learner.learned(adapted);
     }
     Ok(())
 }
 
-fn reply(item: &Item, scored: &Scored) -> fewtag::Result<Reply> {
+fn reply(item: &Item, scored: &Scored) -> Reply {
     let Item { sentence, learner, wanted, .. } = item;
     let mut tagged = scored.tagged();
     tagged.spans.retain(|span| wanted.thresholds.allow(span));
@@ -271,5 +271,5 @@ fn reply(item: &Item, scored: &Scored) -> fewtag::Result<Reply> {
     } else {
         Answer::new(sentence, &tagged)
     };
-    Ok(Reply { answer, labelled: Some(answer::labelled(sentence, &tagged)?) })
+    Reply { answer, labelled: Some(answer::labelled(sentence, &tagged)) }
 }

@@ -5,8 +5,8 @@
 //! ```
 
 use divan::Bencher;
+use fewtag::Random;
 use fewtag::crf::{self, TransitionScores};
-use fewtag::random::Random;
 use fewtag::{CollapsedTransitions, Matrix, Tag, TagSet};
 
 /// Snips has up to 28 tags, Few-NERD 80 and more.

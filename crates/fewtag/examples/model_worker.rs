@@ -10,17 +10,16 @@
 use std::error::Error;
 use std::io::{BufRead, Write};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
 use fewtag::emission::{ScorerKind, Similarity};
 use fewtag::encoder::{Bert, WordPieces, weights};
-use fewtag::evaluate::evaluate;
+use fewtag::eval::evaluate;
 use fewtag::head::Head;
-use fewtag::train::Trainer;
 use fewtag::train::config::Config;
 use fewtag::train::source::Read;
-use fewtag::{Context, Episode, ModelSettings, Random, Tagger, data};
+use fewtag::train::{Trainee, Trainer};
+use fewtag::{Context, Episode, ModelSettings, Random, data};
 
 /// The paper's number of queries per update.
 const BATCH: usize = 4;
@@ -43,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 BATCH * episodes.len()
             }
             "evaluate" => {
-                evaluate(trainer.tagger(), &episodes, || ())?;
+                evaluate(&trainer.tagger(), &episodes, || ())?;
                 episodes.iter().map(|episode| episode.queries.len()).sum()
             }
             other => return Err(format!("`{other}` is neither train nor evaluate").into()),
@@ -79,9 +78,9 @@ fn trainer(
     }
     let engine = Bert::new(weights::load(encoder)?)?;
     let head = Head::new(&model, &mut Random::new(0));
-    let tagger = Tagger::new(Arc::new(engine), WordPieces::load(encoder)?, model.clone(), head)?;
+    let trainee = Trainee::new(engine, WordPieces::load(encoder)?, model.clone(), head)?;
     let mut config = Config { model, ..Config::default() };
     config.optimizer.batch = BATCH;
     config.optimizer.updates = Some(10_000);
-    Trainer::start(config, tagger, Read::Episodes(episodes), Read::Episodes(Vec::new()))
+    Trainer::start(config, trainee, Read::Episodes(episodes), Read::Episodes(Vec::new()))
 }

@@ -11,9 +11,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::adapted::{Scored, Tagged, TaggedSpan};
-use crate::domain::{Sentence, SupportSet, Token};
+use crate::domain::{Sentence, SupportSet};
 use crate::emission::{Source, WordAt};
-use crate::error::Result;
 use crate::explain::{Evidence, Explanation};
 use crate::tag::{self, Span, TagSet};
 use crate::words::Offsets;
@@ -201,17 +200,8 @@ impl AnswerEvidence {
 }
 
 /// The sentence with the tags of its spans, for the data formats.
-///
-/// # Errors
-///
-/// None in practice: the sentence has words already.
-pub fn labelled(sentence: &Sentence, tagged: &Tagged) -> Result<Sentence> {
+#[must_use]
+pub fn labelled(sentence: &Sentence, tagged: &Tagged) -> Sentence {
     let spans: Vec<Span> = tagged.spans.iter().map(|found| found.span.clone()).collect();
-    let tags = tag::bio_tags(&spans, sentence.n_words());
-    let (text, words) = sentence.text();
-    if sentence.has_text() {
-        return Sentence::from_text(text.into_owned(), words.into_owned(), tags);
-    }
-    let tokens = sentence.words().zip(tags);
-    Sentence::new(tokens.map(|(word, tag)| Token { word: word.to_owned(), tag }).collect())
+    sentence.with_tags(tag::bio_tags(&spans, sentence.n_words()))
 }

@@ -88,6 +88,14 @@ impl Sentence {
         Ok(Self { source: Some(Box::new(RunningText { text, words })), ..sentence })
     }
 
+    /// The same words of the same text with other tags.
+    pub(crate) fn with_tags(&self, tags: Vec<Tag>) -> Self {
+        assert_eq!(tags.len(), self.n_words(), "a word has one tag");
+        let words = self.tokens.iter().map(|token| token.word.clone());
+        let tokens = words.zip(tags).map(|(word, tag)| Token { word, tag }).collect();
+        Self { tokens, source: self.source.clone(), line: None }
+    }
+
     /// The words with their tags.
     #[must_use]
     pub fn tokens(&self) -> &[Token] {
@@ -136,7 +144,7 @@ impl Sentence {
 
     /// Whether the running text is known, not only the words.
     #[must_use]
-    pub fn has_text(&self) -> bool {
+    pub(crate) fn has_text(&self) -> bool {
         self.source.is_some()
     }
 
@@ -259,7 +267,7 @@ impl SupportSet {
 
     /// The mean number of spans of a label.
     #[must_use]
-    pub fn examples_per_label(&self) -> f32 {
+    pub(crate) fn examples_per_label(&self) -> f32 {
         let n_spans: usize = self.sentences.iter().map(|sentence| sentence.spans().len()).sum();
         n_spans as f32 / self.tag_set.slots().len() as f32
     }

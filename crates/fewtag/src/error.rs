@@ -166,6 +166,11 @@ pub enum Error {
     /// A weight of a type that we do not read.
     #[error("tensor `{tensor}` of `{path}` has type {found}, expected F32, F16, BF16 or our I8")]
     TensorType { path: PathBuf, tensor: String, found: String },
+    /// A model to be saved whose engine keeps no weights.
+    #[error(
+        "this model's engine only tags and keeps no weights: save the model that it was made of"
+    )]
+    NothingToSave,
     /// A weight that a file of the wanted storage cannot hold.
     #[error("tensor `{tensor}` holds a value that is not finite, or too large for {storage}")]
     Unstorable { tensor: String, storage: Storage },

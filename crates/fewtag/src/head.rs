@@ -137,7 +137,7 @@ impl Head {
     ///
     /// If the shapes disagree, or if a span is empty or reaches beyond the sentence.
     #[must_use]
-    pub fn span_probabilities(
+    pub(crate) fn span_probabilities(
         &self,
         settings: &ModelSettings,
         tags: &TagSet,
@@ -191,7 +191,7 @@ impl Head {
 
     /// The transition scores that decoding and probabilities use.
     #[must_use]
-    pub fn decoding_table(&self, settings: &ModelSettings) -> CollapsedTransitions {
+    pub(crate) fn decoding_table(&self, settings: &ModelSettings) -> CollapsedTransitions {
         let (table, constrained) = match settings.transitions {
             TransitionMode::Transfer => (self.transitions, settings.constrained),
             TransitionMode::Rule => (CollapsedTransitions::ZERO, true),

@@ -40,51 +40,56 @@
 //! | read and write labelled data in eleven formats | [`data`] |
 //! | check a support set, and find out what to label next | [`support`] |
 //! | draw few-shot episodes | [`sampler`] |
-//! | judge a model | [`evaluate`], [`eval`], [`calibrate`] |
+//! | judge a model, and make its probabilities honest | [`eval`] |
 //! | train a model | [`train`] |
 //! | find a formula of the paper | [`emission`], [`transition`], [`crf`], [`head`] |
 //!
 //! The library is synchronous and silent: it never prints and never reads the environment, the clock or the network.
 //! Same seed, same bytes, whatever the number of threads; an answer does not depend on what else is in its batch.
 
-pub mod adapted;
+mod adapted;
 pub mod answer;
-pub mod batch;
-pub mod calibrate;
 pub mod crf;
 pub mod data;
-pub mod domain;
-pub mod embedder;
+mod domain;
 pub mod emission;
 pub mod encoder;
 pub mod error;
 pub mod eval;
-pub mod evaluate;
-pub mod explain;
-pub mod file;
+mod explain;
 pub mod head;
-pub mod matrix;
 pub mod model;
-pub mod names;
-pub mod plural;
-pub mod random;
 pub mod sampler;
 pub mod scheme;
-pub mod settings;
+mod settings;
 pub mod support;
 pub mod tag;
-pub mod tagger;
+mod tagger;
 pub mod train;
 pub mod transition;
-mod window;
 pub mod words;
 
-pub use adapted::{Adapted, Scored, Tagged, TaggedSpan};
+// For our other crates, tests and benchmarks; no part of what the library promises.
+#[doc(hidden)]
+pub mod file;
+#[doc(hidden)]
+pub mod matrix;
+#[doc(hidden)]
+pub mod names;
+#[doc(hidden)]
+pub mod plural;
+#[doc(hidden)]
+pub mod random;
+#[doc(hidden)]
+pub mod reading;
+
+pub use adapted::{Adapted, Scored, Tagged, TaggedSpan, adapt_all, score_all};
 pub use answer::Answer;
 pub use domain::{Domain, Episode, Sentence, SupportSet, Token};
 pub use error::{Error, Result};
 pub use explain::{Evidence, Explanation, RunnerUp};
 pub use matrix::Matrix;
+#[doc(hidden)]
 pub use random::Random;
 pub use settings::{Context, ModelSettings};
 pub use tag::{Slot, Span, Tag, TagClass, TagSet};

@@ -1,7 +1,7 @@
 //! A row-major matrix of `f32`: the shape in which vectors of words and pieces travel.
 
 /// `n_rows × n_cols` numbers, row after row.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Matrix {
     values: Vec<f32>,
     n_cols: usize,

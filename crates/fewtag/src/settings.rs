@@ -121,14 +121,14 @@ impl ModelSettings {
 
     /// The emission scorer that these settings and a trained head describe.
     #[must_use]
-    pub fn emission_scorer(&self, head: &Head) -> EmissionScorer {
+    pub(crate) fn emission_scorer(&self, head: &Head) -> EmissionScorer {
         let Self { scorer: kind, similarity, label_names, .. } = *self;
         EmissionScorer { kind, similarity, label_names, mix: head.mix }
     }
 
     /// The temperature with so many examples per label.
     #[must_use]
-    pub fn temperature_at(&self, examples_per_label: f32) -> f32 {
+    pub(crate) fn temperature_at(&self, examples_per_label: f32) -> f32 {
         // A name is worth something too.
         self.temperature * examples_per_label.max(0.5).powf(self.temperature_growth)
     }

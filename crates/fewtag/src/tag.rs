@@ -90,7 +90,7 @@ impl Tag {
 
     /// Whether this tag may follow `previous` (`None`: the start of the sentence) in strict BIO.
     #[must_use]
-    pub fn may_follow(&self, previous: Option<&Tag>) -> bool {
+    pub(crate) fn may_follow(&self, previous: Option<&Tag>) -> bool {
         match self {
             Self::I(slot) => previous.and_then(Tag::slot) == Some(slot),
             Self::O | Self::B(_) => true,

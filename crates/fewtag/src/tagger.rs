@@ -1,20 +1,16 @@
 //! The trained model: `tagger.adapt(&support)?.tag(&words)?` is the whole way from examples to tags.
 //!
 //! A [`Tagger`] is immutable and cheap to clone; its clones share the encoder, also between threads.
-//! [`Tagger::adapt`] changes no weight: it reads the support once (separate context) or keeps its
-//! pieces for [`Adapted::tag`] to pair with each query.
+//! [`Tagger::adapt`] (in `adapted`) changes no weight: it reads the support once (separate context) or keeps its
+//! pieces, to be paired with each query.
 
 use std::sync::Arc;
 
-use crate::adapted::{Adapted, Reading};
-use crate::batch;
 use crate::domain::SupportSet;
-use crate::embedder::{self, Sequence};
 use crate::emission::ScorerKind;
-use crate::encoder::{Engine, Shape, WordPieces};
+use crate::encoder::{BertConfig, Engine, Shape, WordPieces};
 use crate::error::{Error, Result};
 use crate::head::Head;
-use crate::matrix::Matrix;
 use crate::settings::ModelSettings;
 use crate::tag::{Tag, TagClass, TagSet};
 use crate::transition::TransitionMode;
@@ -22,10 +18,10 @@ use crate::transition::TransitionMode;
 /// An encoder, the head above it and the settings they were made for.
 #[derive(Clone)]
 pub struct Tagger {
-    engine: Arc<dyn Engine>,
-    word_pieces: Arc<WordPieces>,
-    settings: ModelSettings,
-    head: Head,
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) word_pieces: Arc<WordPieces>,
+    pub(crate) settings: ModelSettings,
+    pub(crate) head: Head,
 }
 
 impl Tagger {
@@ -41,18 +37,7 @@ impl Tagger {
         settings: ModelSettings,
         head: Head,
     ) -> Result<Self> {
-        settings.check()?;
-        let n_types = engine.parameters().config().type_vocab_size;
-        if settings.case && n_types < 2 * Shape::COUNT {
-            let problem = "needs an encoder with rows for the shapes of words";
-            return Err(Error::Setting { setting: "case", problem });
-        }
-        let word_pieces = word_pieces.with_shapes(settings.case);
-        let (n_pieces, n_vectors) =
-            (word_pieces.n_pieces(), engine.parameters().config().vocab_size);
-        if n_pieces > n_vectors {
-            return Err(Error::VocabularySize { n_pieces, n_vectors });
-        }
+        let word_pieces = fitting(engine.config(), word_pieces, &settings)?;
         Ok(Self { engine, word_pieces: Arc::new(word_pieces), settings, head })
     }
 
@@ -75,33 +60,8 @@ impl Tagger {
         crate::model::load(dir)
     }
 
-    /// Teaches the tagger the slots of a new domain from a few labelled sentences.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NothingBegins`] if legal BIO leaves no way to tag a word, [`Error::TooLong`] if a support
-    /// sentence does not fit the encoder, [`Error::NamesUnread`] or [`Error::MuteLabel`] if a label has neither an
-    /// example nor a name that this model reads.
-    pub fn adapt(&self, support: &SupportSet) -> Result<Adapted> {
-        batch::adapt_all(&[(self, support)])?.swap_remove(0)
-    }
-
-    /// Adds what must be read of a support set to `sequences`.
-    pub(crate) fn prepare<'a>(
-        &self,
-        support: &'a SupportSet,
-        sequences: &mut Vec<Sequence>,
-    ) -> Result<Reading<'a>> {
-        self.check_labels(support)?;
-        let tags = self.settings.tag_set(support);
-        if !self.can_begin(support, &tags) {
-            return Err(Error::NothingBegins);
-        }
-        Reading::new(self.clone(), support, tags, sequences)
-    }
-
     /// Refuses a label that neither an example nor a name speaks for.
-    fn check_labels(&self, support: &SupportSet) -> Result<()> {
+    pub(crate) fn check_labels(&self, support: &SupportSet) -> Result<()> {
         let shown = support.shown_slots();
         for slot in support.tag_set().slots().into_iter().filter(|slot| !shown.contains(*slot)) {
             if !self.uses_label_names() {
@@ -121,19 +81,6 @@ impl Tagger {
         let has_outside = support.sentences().iter().any(|s| s.tags().any(|tag| *tag == Tag::O));
         let begins = tags.tags().iter().any(|tag| tag.class() == TagClass::B);
         !constrained || begins || has_outside || self.uses_label_names()
-    }
-
-    /// Refuses a sequence beyond the encoder's window; `what` names it in the message.
-    pub(crate) fn check_length(
-        &self,
-        sequence: &Sequence,
-        what: impl Fn() -> String,
-    ) -> Result<()> {
-        let (n_pieces, max) = (sequence.n_pieces(), self.engine().max_pieces());
-        if n_pieces > max {
-            return Err(Error::TooLong { what: what(), n_pieces, max });
-        }
-        Ok(())
     }
 
     /// Whether both run on the very same encoder.
@@ -169,24 +116,17 @@ impl Tagger {
         &self.head
     }
 
-    /// What was learned above the encoder, for an optimiser.
-    pub fn head_mut(&mut self) -> &mut Head {
-        &mut self.head
+    /// The same model with another λ.
+    #[must_use]
+    pub fn with_scale(mut self, scale: f32) -> Self {
+        self.head.scale = scale;
+        self
     }
 
     /// The encoder.
     #[must_use]
     pub fn engine(&self) -> &dyn Engine {
         &*self.engine
-    }
-
-    /// The encoder, for an optimiser.
-    ///
-    /// # Panics
-    ///
-    /// If a clone or an [`Adapted`] of this tagger is alive: it would change under its feet.
-    pub fn engine_mut(&mut self) -> &mut dyn Engine {
-        Arc::get_mut(&mut self.engine).expect("nobody else uses the encoder while it is trained")
     }
 
     /// The tokenizer.
@@ -197,38 +137,27 @@ impl Tagger {
 
     /// Whether prototypes are mixed with the names of their tags.
     #[must_use]
-    pub fn uses_label_names(&self) -> bool {
+    pub(crate) fn uses_label_names(&self) -> bool {
         let takes_names = matches!(self.settings.scorer, ScorerKind::Prototype | ScorerKind::Mixed);
         takes_names && self.settings.label_names > 0.0
     }
+}
 
-    /// One sequence per tag, which gives the vector of its name.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::BadTokenizer`] if the tokenizer fails on a name.
-    pub fn name_sequences(&self, support: &SupportSet, tags: &TagSet) -> Result<Vec<Sequence>> {
-        let name = |tag| {
-            // The vector of a tag without a name is never read.
-            let words = support.name_words(tag).unwrap_or_else(|| vec!["nothing".to_owned()]);
-            let mut pieces = self.word_pieces.split(words.iter().map(String::as_str))?;
-            pieces.shapes.fill(0); // `GPE` is no shouted word.
-            Ok(Sequence::name(&pieces, &self.word_pieces))
-        };
-        tags.tags().iter().map(name).collect()
+/// Checks that settings, tokenizer and an encoder of this shape belong together; gives the tokenizer as they want it.
+pub(crate) fn fitting(
+    config: &BertConfig,
+    word_pieces: WordPieces,
+    settings: &ModelSettings,
+) -> Result<WordPieces> {
+    settings.check()?;
+    if settings.case && config.type_vocab_size < 2 * Shape::COUNT {
+        let problem = "needs an encoder with rows for the shapes of words";
+        return Err(Error::Setting { setting: "case", problem });
     }
-
-    /// The vectors of the tags' names, `[L, d]`, if they are used.
-    pub(crate) fn name_vectors(
-        &self,
-        support: &SupportSet,
-        tags: &TagSet,
-    ) -> Result<Option<Matrix>> {
-        if !self.uses_label_names() {
-            return Ok(None);
-        }
-        let rows = embedder::embed(self.engine(), &self.name_sequences(support, tags)?)?;
-        let values = rows.iter().flat_map(|row| row.values().iter().copied()).collect();
-        Ok(Some(Matrix::new(values, self.engine().width())))
+    let word_pieces = word_pieces.with_shapes(settings.case);
+    let (n_pieces, n_vectors) = (word_pieces.n_pieces(), config.vocab_size);
+    if n_pieces > n_vectors {
+        return Err(Error::VocabularySize { n_pieces, n_vectors });
     }
+    Ok(word_pieces)
 }

@@ -41,7 +41,8 @@ pub struct CollapsedTransitions {
 
 impl CollapsedTransitions {
     /// How many numbers the table holds.
-    pub const N_PARAMETERS: usize = 3 + 15 + 3;
+    #[cfg(test)]
+    pub(crate) const N_PARAMETERS: usize = 3 + 15 + 3;
 
     /// All zeros: transitions that say nothing.
     pub const ZERO: Self = Self { start: [0.0; 3], between: [[0.0; 5]; 3], end: [0.0; 3] };

@@ -97,7 +97,7 @@ impl Offsets {
 
     /// The number of scalar values.
     #[must_use]
-    pub fn n_chars(&self) -> usize {
+    pub(crate) fn n_chars(&self) -> usize {
         self.starts.as_ref().map_or(self.n_bytes, Vec::len)
     }
 

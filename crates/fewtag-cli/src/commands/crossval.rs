@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use fewtag::data::Wanted;
+use fewtag::eval::evaluate;
 use fewtag::eval::{Cell, Format, Summary, Table, table};
-use fewtag::evaluate::evaluate;
 use fewtag::train::{DevScores, source};
 use fewtag::{file, model};
 use serde::{Deserialize, Serialize};

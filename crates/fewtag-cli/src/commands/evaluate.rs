@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use fewtag::data::{self, EpisodeWriter, Writer};
 use fewtag::eval::{Cell, DomainScores, EpisodeScore, Format, Report, Summary, Table, table};
-use fewtag::evaluate::{Evaluation, evaluate};
+use fewtag::eval::{Evaluation, evaluate};
 use fewtag::{
     Episode, Error, ModelSettings, Sentence, SupportSet, Tagged, Tagger, Token, file, model,
 };
@@ -20,7 +20,7 @@ use crate::sources::{self, EpisodeFile};
 /// Score a model on episodes it was not trained on
 ///
 /// For each episode the model sees the support sentences, tags the queries and is judged on them. Prints the tables
-/// of `fewtag score` (docs/scores.md). The result depends neither on the number of cores nor on the other episodes.
+/// of `fewtag score` (docs/reference/scores.md). The result depends neither on the number of cores nor on the other episodes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   fewtag evaluate runs/music episodes.json --table scores --results scores.json
@@ -28,7 +28,7 @@ use crate::sources::{self, EpisodeFile};
 pub(crate) struct Args {
     /// Model directory written by `fewtag train`
     model: PathBuf,
-    /// Episode files (docs/episodes.md), or directories of them; `-` is standard input
+    /// Episode files (docs/guide/episodes.md), or directories of them; `-` is standard input
     #[arg(required = true)]
     episodes: Vec<PathBuf>,
     /// The same model trained with another seed; scores are then averaged over all; may be repeated
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// Write the queries with their predicted tags to this file
     #[arg(long, value_name = "FILE", conflicts_with = "also")]
     predictions: Option<PathBuf>,
-    /// The data format of the predictions (docs/data.md)
+    /// The data format of the predictions (docs/reference/data.md)
     #[arg(long, value_name = "FORMAT", default_value_t = data::Format::Conll)]
     predictions_format: data::Format,
     /// Write all scores as JSON to this file, with the model, its settings and the checksums of the data
@@ -122,11 +122,8 @@ fn load(path: &Path, args: &Args) -> anyhow::Result<Tagger> {
     };
     let tagger = tagger.with_context(|| format!("cannot use the model `{}`", path.display()))?;
     let settings = changed(tagger.settings(), &args.set)?;
-    let mut tagger = tagger.with_settings(settings)?;
-    if args.untrained {
-        tagger.head_mut().scale = tagger.settings().scale;
-    }
-    Ok(tagger)
+    let (scale, tagger) = (settings.scale, tagger.with_settings(settings)?);
+    Ok(if args.untrained { tagger.with_scale(scale) } else { tagger })
 }
 
 /// The settings with `KEY=VALUE` changes; a value is TOML, or else a bare word.

@@ -32,7 +32,7 @@ use crate::sources;
   fewtag reproduce --data data/episodes --encoder encoders/all-MiniLM-L6-v2 --table 1shot --html results.html
   fewtag reproduce --data data/episodes --encoder encoders/all-MiniLM-L6-v2 --systems nmn-pd,vp --folds 1 --seeds 1,2,3")]
 pub(crate) struct Args {
-    /// Directory of episode files (in `…1shot…` and `…5shot…`) or of corpora to draw episodes from (docs/reproduce.md)
+    /// Directory of episode files (in `…1shot…` and `…5shot…`) or of corpora to draw episodes from (docs/lab/reproduce.md)
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
     /// Directory of the encoder
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// Which tables; may be repeated
     #[arg(long = "table", value_enum, default_values_t = [TableName::OneShot])]
     tables: Vec<TableName>,
-    /// Only these systems, by key (see docs/reproduce.md); otherwise all that the tables need
+    /// Only these systems, by key (see docs/lab/reproduce.md); otherwise all that the tables need
     #[arg(long, value_delimiter = ',', value_parser = keys())]
     systems: Vec<String>,
     /// Only these folds, from 1: the places of the test domains

@@ -28,7 +28,7 @@ use crate::sources;
   fewtag sample examples/weather.conll examples/music.conll --queries 5 --out episodes.json
   fewtag sample examples/weather.conll --shots 2 --queries 5 --keep 0 --seed 7 --out minimal.json")]
 pub(crate) struct Args {
-    /// Labelled sentences: any format that `fewtag data` knows (docs/data.md), one domain a file, or directories of such
+    /// Labelled sentences: any format that `fewtag data` knows (docs/reference/data.md), one domain a file, or directories of such
     /// files; `-` is standard input
     #[arg(required = true)]
     files: Vec<PathBuf>,

@@ -22,7 +22,7 @@ use crate::{hints, sources};
   fewtag score examples/weather.conll examples/weather_predicted.conll
   fewtag score examples/weather.conll examples/weather_predicted.conll --table slots --format csv")]
 pub(crate) struct Args {
-    /// The true tags: any format that `fewtag data` knows (docs/data.md), or a directory of files; `-` is standard input
+    /// The true tags: any format that `fewtag data` knows (docs/reference/data.md), or a directory of files; `-` is standard input
     gold: PathBuf,
     /// The predicted tags of the same sentences in the same order, in any such format, or a directory of files
     predicted: PathBuf,

@@ -49,7 +49,7 @@ pub(crate) struct Args {
 /// Where the settings of a run come from.
 #[derive(Debug, clap::Args)]
 pub(super) struct ConfigArgs {
-    /// Settings in TOML (see docs/training.md)
+    /// Settings in TOML (see docs/guide/training.md)
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
     /// Overrides `optimizer.updates`

@@ -10,11 +10,11 @@
 //!
 //! Source: the paper's baseline, after Huang et al. (2015) but without their CRF, which a few sentences cannot train.
 
-use fewtag::domain::{Episode, SupportSet};
-use fewtag::matrix::Matrix;
-use fewtag::random::Random;
-use fewtag::tag::Tag;
+use fewtag::Matrix;
+use fewtag::Random;
+use fewtag::Tag;
 use fewtag::train::optimizer::{AdamW, Part, Rates};
+use fewtag::{Episode, SupportSet};
 use serde::Deserialize;
 
 use super::classifier::Classifier;
@@ -200,7 +200,7 @@ fn halves(rows: &Matrix) -> (Matrix, Matrix) {
 
 #[cfg(test)]
 mod tests {
-    use fewtag::domain::{Sentence, Token};
+    use fewtag::{Sentence, Token};
 
     use super::*;
 

@@ -7,8 +7,8 @@
 //! `x` is `[T, d]`; `W` and the bias are one matrix `[d + 1, L]`, the bias its last row.
 //! The gradient by the scores is `softmax − one-hot(gold)`, exact and bounded.
 
+use fewtag::Random;
 use fewtag::matrix::{Matrix, add_scaled, dot};
-use fewtag::random::Random;
 
 /// `W` and the bias.
 #[derive(Debug, Clone)]

@@ -15,9 +15,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use fewtag::Matrix;
+use fewtag::Random;
 use fewtag::file;
-use fewtag::matrix::Matrix;
-use fewtag::random::Random;
 
 use crate::error::{Error, Result};
 

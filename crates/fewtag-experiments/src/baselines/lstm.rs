@@ -180,7 +180,7 @@ fn activate(gates: &mut [f32], n_hidden: usize) {
 
 #[cfg(test)]
 mod tests {
-    use fewtag::random::Random;
+    use fewtag::Random;
 
     use super::*;
 

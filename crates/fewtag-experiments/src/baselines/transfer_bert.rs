@@ -13,13 +13,13 @@
 
 use std::path::Path;
 
-use fewtag::domain::{Episode, Sentence};
-use fewtag::embedder::{self, Sequence};
-use fewtag::encoder::{Bert, Dropout, Engine, Gradients, WordPieces, weights};
-use fewtag::matrix::Matrix;
-use fewtag::random::Random;
-use fewtag::tag::{Tag, TagSet};
+use fewtag::Matrix;
+use fewtag::Random;
+use fewtag::encoder::{Bert, Dropout, Engine, Gradients, TrainableEngine, WordPieces, weights};
+use fewtag::reading::{self, Sequence};
 use fewtag::train::optimizer::{self, AdamW, Part, Rates, Schedule};
+use fewtag::{Episode, Sentence};
+use fewtag::{Tag, TagSet};
 use serde::Deserialize;
 
 use super::classifier::Classifier;
@@ -110,7 +110,7 @@ impl TransferBert {
             let _ = stage.step(&mut engine, &self.word_pieces, &support)?;
         }
         let queries: Vec<&Sentence> = episode.queries.iter().collect();
-        let words = embedder::embed(&engine, &sequences(&queries, &self.word_pieces)?)?;
+        let words = reading::embed(&engine, &sequences(&queries, &self.word_pieces)?)?;
         let names = |j: usize| stage.tags.tags()[j].clone();
         let decode = |words| stage.classifier.decode(words).into_iter().map(names).collect();
         Ok(words.iter().map(decode).collect())
@@ -144,7 +144,7 @@ impl Stage {
         Self {
             tags,
             classifier,
-            gradients: Gradients::zeros(engine.parameters().config()),
+            gradients: Gradients::zeros(engine.config()),
             optimizer: AdamW::new(n_values),
             schedule: Schedule { warm_up: plan.n_updates / 10, n_updates: plan.n_updates },
             settings: settings.clone(),
@@ -161,8 +161,7 @@ impl Stage {
     ) -> Result<f64> {
         let dropout = Dropout { rate: self.settings.dropout, seed: self.random.next_u64() };
         let sequences = sequences(sentences, word_pieces)?;
-        let (words, tape) =
-            embedder::embed_for_training(engine, &sequences, Some(dropout), MEMORY)?;
+        let (words, tape) = reading::embed_for_training(engine, &sequences, Some(dropout), MEMORY)?;
         let (n_rows, n_tags) = (engine.width() + 1, self.tags.n_tags());
         let mut d_classifier = Matrix::zeros(n_rows, n_tags);
         let mut loss = 0.0;
@@ -175,7 +174,7 @@ impl Stage {
             d_words.push(part.d_words);
         }
         self.gradients.clear();
-        tape.backward(engine, &d_words, &mut self.gradients)?;
+        tape.backward(engine, &d_words, &mut self.gradients);
         self.update(engine, &d_classifier, 1.0 / sentences.len() as f32);
         Ok(loss / sentences.len() as f64)
     }

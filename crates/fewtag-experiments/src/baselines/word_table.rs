@@ -66,8 +66,8 @@ pub fn write(dir: &Path, words: &BTreeSet<String>, vectors: &WordVectors) -> Res
 
 #[cfg(test)]
 mod tests {
-    use fewtag::embedder::{Sequence, embed};
     use fewtag::encoder::{Bert, WordPieces, weights};
+    use fewtag::reading::{Sequence, embed};
 
     use super::*;
 

@@ -8,9 +8,9 @@
 //! | test episodes per domain | 20, with 10 queries each | 50 | all |
 //!
 //! `quick` is for seeing that a table comes out and in which order its rows stand. Its figures are not the paper's: a
-//! cell sees 200 queries instead of 10,000. `medium` sees 1,600. What they cost is in `docs/reproduce.md`.
+//! cell sees 200 queries instead of 10,000. `medium` sees 1,600. What they cost is in `docs/lab/reproduce.md`.
 
-use fewtag::domain::Episode;
+use fewtag::Episode;
 use fewtag::train::config::Optimizer;
 use serde::{Deserialize, Serialize};
 

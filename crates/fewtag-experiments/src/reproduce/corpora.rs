@@ -10,8 +10,8 @@
 
 use std::path::{Path, PathBuf};
 
+use fewtag::Episode;
 use fewtag::data::{self, Format, ReadOptions, Wanted};
-use fewtag::domain::Episode;
 use fewtag::file;
 use fewtag::sampler::{Duplicates, EpisodeSettings, MIN_SENTENCES, Sampler};
 

@@ -2,8 +2,8 @@
 //!
 //! A *cell* is one system trained and tested on one fold with one seed. Scores are per cent.
 
+use fewtag::CollapsedTransitions;
 use fewtag::eval::{Bigrams, DomainScores, EpisodeScore, Summary};
-use fewtag::transition::CollapsedTransitions;
 use serde::{Deserialize, Serialize};
 
 /// Which cell of the grid.
@@ -92,7 +92,7 @@ impl Outcome {
         for episode in &scores.episodes {
             bigrams += &episode.bigrams;
         }
-        let count = |kind: fewtag::eval::bigrams::Bigram| BigramCount {
+        let count = |kind: fewtag::eval::Bigram| BigramCount {
             name: kind.name.to_owned(),
             words: kind.words,
             correct: kind.correct,

@@ -5,18 +5,18 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use fewtag::Tag;
+use fewtag::Tagger;
+use fewtag::TransitionMode;
 use fewtag::data::{self, ReadOptions};
-use fewtag::domain::{Episode, Sentence};
 use fewtag::encoder::{BertConfig, weights};
+use fewtag::eval::evaluate;
 use fewtag::eval::{DomainScores, EpisodeScore, Judged};
-use fewtag::evaluate::evaluate;
 use fewtag::file;
 use fewtag::model;
-use fewtag::tag::Tag;
-use fewtag::tagger::Tagger;
 use fewtag::train::Trainer;
 use fewtag::train::config::Config;
-use fewtag::transition::TransitionMode;
+use fewtag::{Episode, Sentence};
 use rayon::prelude::*;
 
 use super::budget::Budget;

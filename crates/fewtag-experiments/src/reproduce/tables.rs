@@ -3,9 +3,9 @@
 //! Every row says whose figures it has: `ours` or `paper`. A cell that was not run is empty, and so is the average of
 //! a system with a missing fold: a mean over other domains could not be compared.
 
-use fewtag::domain::Episode;
+use fewtag::Episode;
+use fewtag::TagSet;
 use fewtag::eval::{Cell, Table};
-use fewtag::tag::TagSet;
 
 use super::published::{Averages, Published};
 use super::results::Outcomes;

@@ -13,10 +13,10 @@ use utoipa::openapi::schema::Schema;
 
 use super::body::{IfMatch, InDomain, Parameters, Raw, etag};
 use super::domains::{Change, change};
-use super::tag::blocking;
 use crate::App;
 use crate::error::{ApiResult, ErrorResponses};
 use crate::request::{check_support, check_texts, data_format, draft, formats, label};
+use crate::service::blocking;
 use crate::store::Draft;
 
 /// How to read a file.

@@ -6,22 +6,21 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
+use fewtag::Answer;
 use fewtag::data::Writer;
-use fewtag::{Answer, Context};
-use futures_util::{Stream, StreamExt, TryStreamExt, stream};
+use futures_util::{Stream, StreamExt, TryStreamExt};
 use serde::Serialize;
-use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use super::body::{InDomain, Json, etag};
 use crate::App;
-use crate::error::{ApiError, ApiResult, Code, ErrorResponses};
-use crate::learner::{Key, Learner, Owner};
-use crate::queue::{Item, Replies, Reply};
+use crate::error::{ApiResult, ErrorResponses};
+use crate::queue::Reply;
+use crate::replies::replies;
 use crate::request::{
-    self, DomainTagRequest, NewExample, Options, Output, Prepared, TagRequest, check_batch,
-    check_explained, prepare,
+    DomainTagRequest, Options, Output, TagRequest, check_batch, check_explained, prepare,
 };
+use crate::service::blocking;
 
 /// What was found in each text, in the order of the texts.
 #[derive(Debug, Serialize, ToSchema)]
@@ -58,7 +57,7 @@ pub async fn tag(
     let limits = app.config.limits;
     check_batch(groups.iter().map(|group| group.texts.len()).sum(), &limits)?;
     app.queue.check(groups.iter().flat_map(|group| &group.texts))?;
-    let (wanted, context) = (Arc::clone(&options.wanted), context(&app, &options));
+    let (wanted, context) = (Arc::clone(&options.wanted), options.context);
     let asked = App::clone(&app);
     let prepared = blocking(move || {
         let mut all = Vec::new();
@@ -67,7 +66,7 @@ pub async fn tag(
                 "" => field.to_owned(),
                 place => format!("{place}[{at}].{field}"),
             };
-            let learner = learner_of(&asked, &group.support, context, inside("support"))?;
+            let learner = asked.learner_of(&group.support, context, inside("support"))?;
             all.extend(prepare(&learner, group.texts, &wanted, (&limits, &inside("texts")))?);
         }
         check_explained(&all, &limits)?;
@@ -102,7 +101,7 @@ pub async fn tag_domain(
     let limits = app.config.limits;
     check_batch(texts.len(), &limits)?;
     app.queue.check(&texts)?;
-    let (version, learner) = learner(&app, &name, context(&app, &options)).await?;
+    let (version, learner) = app.learner(&name, options.context).await?;
     let wanted = Arc::clone(&options.wanted);
     let prepared = blocking(move || {
         let prepared = prepare(&learner, texts, &wanted, (&limits, "texts"))?;
@@ -131,19 +130,8 @@ pub async fn check_domain(
     State(app): State<App>,
     InDomain { name }: InDomain,
 ) -> ApiResult<Response> {
-    let (version, learner) = learner(&app, &name, app.tagger.settings().context).await?;
-    let report = blocking(move || {
-        let sentences = learner.support().sentences();
-        let costs = sentences.iter().map(|sentence| learner.cost_of(sentence.words()));
-        let _room = app.queue.reserve(costs.sum::<ApiResult<usize>>()?)?;
-        Ok(fewtag::support::check(learner.tagger(), sentences)?)
-    });
-    let report = report.await?;
+    let (version, report) = app.check(&name).await?;
     Ok((etag(version), axum::Json(report)).into_response())
-}
-
-fn context(app: &App, options: &Options) -> Context {
-    options.context.unwrap_or(app.tagger.settings().context)
 }
 
 fn output(options: &Options, headers: &HeaderMap) -> Output {
@@ -154,154 +142,6 @@ fn output(options: &Options, headers: &HeaderMap) -> Output {
         }
         output => output,
     }
-}
-
-/// The current version of a domain and its learner, from memory if it has not changed.
-pub(super) async fn learner(
-    app: &App,
-    name: &str,
-    context: Context,
-) -> ApiResult<(i64, Arc<Learner>)> {
-    let version = app.store.version(name).await?;
-    let key = Key { owner: Owner::Domain(name.to_owned()), context };
-    if let Some(learner) = known(app, &key, version) {
-        return Ok((version, learner));
-    }
-    let domain = app.store.read(name).await?; // Perhaps a newer version already.
-    let (version, tagger) = (domain.version, app.tagger.clone());
-    let learner = blocking(move || {
-        let support = request::support(&domain.examples)?;
-        Ok(Arc::new(Learner::new(&tagger, support, context)?))
-    })
-    .await?;
-    Ok((version, app.learners.keep(key, version, learner)))
-}
-
-/// The learner of a request's examples, from memory if a request before had the same; `place` is where they stand.
-fn learner_of(
-    app: &App,
-    examples: &[NewExample],
-    context: Context,
-    place: String,
-) -> ApiResult<Arc<Learner>> {
-    let key = Key { owner: Owner::Request(request::digest(examples)), context };
-    if let Some(learner) = known(app, &key, 0) {
-        return Ok(learner);
-    }
-    let sentences = request::sentences(examples, &app.config.limits, &place)?;
-    let set =
-        fewtag::SupportSet::new(sentences).map_err(|error| ApiError::from(error).at(place))?;
-    let learner = Arc::new(Learner::new(&app.tagger, set, context)?);
-    Ok(app.learners.keep(key, 0, learner))
-}
-
-fn known(app: &App, key: &Key, version: i64) -> Option<Arc<Learner>> {
-    let learner = app.learners.find(key, version);
-    let counter =
-        if learner.is_some() { &app.metrics.cache_hits } else { &app.metrics.cache_misses };
-    counter.inc();
-    learner
-}
-
-/// Runs what takes long where it does not keep others waiting.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> ApiResult<T> + Send + 'static,
-) -> ApiResult<T> {
-    let failed = |_| Err(ApiError::new(Code::Internal, "the request could not be prepared"));
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(failed)
-}
-
-/// A part of a request: in the queue, or to be put there, with the texts that need no encoder at their places.
-struct Part {
-    blanks: Vec<Option<String>>,
-    waiting: Waiting,
-}
-
-enum Waiting {
-    Admitted(Replies),
-    Pending(Vec<Item>),
-}
-
-/// How many parts of a request wait in the queue while their answers are read.
-const AHEAD: usize = 4;
-
-/// The answers in the order of the texts.
-///
-/// A long request is cut into parts of about a batch. The first is admitted or refused at once; the others wait for
-/// room, and only some of them at a time, so that a long request does not shut out short ones.
-pub(super) fn replies(
-    app: &App,
-    prepared: Vec<Prepared>,
-) -> ApiResult<impl Stream<Item = ApiResult<Reply>> + Send + use<>> {
-    let mut parts = parts(prepared, app.config.limits.batch_cost);
-    if let Some(first) = parts.first_mut()
-        && let Waiting::Pending(items) = &mut first.waiting
-    {
-        first.waiting = Waiting::Admitted(app.queue.admit(std::mem::take(items))?);
-    }
-    let app = App::clone(app);
-    let admitted = stream::iter(parts).map(move |Part { blanks, waiting }| {
-        let app = App::clone(&app);
-        async move {
-            let replies = match waiting {
-                Waiting::Admitted(replies) => replies,
-                Waiting::Pending(items) => app.queue.wait(items).await?,
-            };
-            Ok::<_, ApiError>((blanks, replies))
-        }
-    });
-    let in_order = admitted.buffered(AHEAD).map_ok(|(blanks, replies)| {
-        let mut replies = replies.into_iter();
-        let slot = |blank: Option<String>| match blank {
-            Some(text) => Slot::Blank(text),
-            None => Slot::Text(replies.next()),
-        };
-        let slots: Vec<Slot> = blanks.into_iter().map(slot).collect();
-        stream::iter(slots).then(Slot::reply)
-    });
-    Ok(in_order.try_flatten())
-}
-
-enum Slot {
-    Blank(String),
-    Text(Option<oneshot::Receiver<ApiResult<Reply>>>),
-}
-
-impl Slot {
-    async fn reply(self) -> ApiResult<Reply> {
-        let lost = || Err(ApiError::new(Code::Internal, "the text was not tagged"));
-        match self {
-            Self::Blank(text) => {
-                Ok(Reply { answer: Answer { text, spans: Vec::new() }, labelled: None })
-            }
-            Self::Text(None) => lost(),
-            Self::Text(Some(reply)) => reply.await.unwrap_or_else(|_| lost()),
-        }
-    }
-}
-
-/// Cuts texts into parts of about `cost`.
-fn parts(prepared: Vec<Prepared>, cost: usize) -> Vec<Part> {
-    let mut parts: Vec<Part> = Vec::new();
-    let mut room = 0;
-    for one in prepared {
-        if room == 0 || parts.is_empty() {
-            parts.push(Part { blanks: Vec::new(), waiting: Waiting::Pending(Vec::new()) });
-            room = cost;
-        }
-        let Some(Part { blanks, waiting: Waiting::Pending(items) }) = parts.last_mut() else {
-            unreachable!("a new part is pending")
-        };
-        match one {
-            Prepared::Blank(text) => blanks.push(Some(text)),
-            Prepared::Item(item) => {
-                room = room.saturating_sub(item.cost);
-                blanks.push(None);
-                items.push(item);
-            }
-        }
-    }
-    parts
 }
 
 async fn respond(

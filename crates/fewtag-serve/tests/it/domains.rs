@@ -221,7 +221,7 @@ async fn label_studio_and_we_mean_the_same_characters_beside_emoji() {
 
 #[tokio::test]
 async fn the_committed_document_is_the_generated_one() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/openapi.json");
     let generated = fewtag_serve::openapi().to_pretty_json().unwrap() + "\n";
     if std::env::var_os("FEWTAG_WRITE_OPENAPI").is_some() {
         std::fs::write(path, &generated).unwrap();

@@ -1,14 +1,10 @@
 //! Faults of ours: they are answered as such, and the server goes on.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::http::StatusCode;
-use fewtag::encoder::{
-    Bert, Dropout, Engine, Gradients, PackedBatch, Parameters, Trace, WordPieces, weights,
-};
-use fewtag::encoder::{Frozen, Input};
+use fewtag::encoder::{Bert, BertConfig, Engine, PackedBatch, WordPieces, weights};
 use fewtag::{Matrix, Result, Tagger};
 use serde_json::json;
 
@@ -18,35 +14,13 @@ use crate::{Server, encoder, example, tagger};
 struct Faulty(Bert, AtomicUsize);
 
 impl Engine for Faulty {
-    fn forward(&self, batch: &PackedBatch, input: Input, layers: Range<usize>) -> Result<Matrix> {
+    fn config(&self) -> &BertConfig {
+        self.0.config()
+    }
+
+    fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix> {
         assert!(self.1.fetch_add(1, Ordering::Relaxed) % 2 == 1, "a fault of the encoder");
-        self.0.forward(batch, input, layers)
-    }
-
-    fn parameters(&self) -> &Parameters {
-        self.0.parameters()
-    }
-
-    fn parameters_mut(&mut self) -> &mut Parameters {
-        self.0.parameters_mut()
-    }
-
-    fn frozen(&self) -> Frozen {
-        self.0.frozen()
-    }
-
-    fn forward_for_training(
-        &self,
-        _: &PackedBatch,
-        _: Input,
-        _: Range<usize>,
-        _: Option<Dropout>,
-    ) -> Result<(Matrix, Trace)> {
-        unreachable!("a server trains nothing")
-    }
-
-    fn backward(&self, _: &PackedBatch, _: &Trace, _: Matrix, _: &mut Gradients) -> Option<Matrix> {
-        unreachable!("a server trains nothing")
+        self.0.encode_rows(batch, rows)
     }
 }
 

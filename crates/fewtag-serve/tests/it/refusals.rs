@@ -254,12 +254,12 @@ fn every_code_has_a_test_and_a_line_in_the_documentation() {
         include_str!("security.rs"),
         include_str!("../../../fewtag-cli/tests/it/serve.rs"), // What needs a process of its own.
     ];
-    let page = include_str!("../../../../docs/server.md");
+    let page = include_str!("../../../../docs/guide/server.md");
     for code in codes.iter().map(|code| code.as_str().unwrap()) {
         assert!(
             tests.iter().any(|test| test.contains(&format!("\"{code}\""))),
             "no test of {code}"
         );
-        assert!(page.contains(&format!("`{code}`")), "{code} is not in docs/server.md");
+        assert!(page.contains(&format!("`{code}`")), "{code} is not in docs/guide/server.md");
     }
 }

@@ -26,7 +26,7 @@ use std::time::Instant;
 use fewtag::Matrix;
 use fewtag::encoder::{
     Bert, BertConfig, Dropout, Engine, Frozen, Gradients, PackedBatch, Parameters, Piece, Storage,
-    WordPieces, storage, weights,
+    TrainableEngine, WordPieces, storage, weights,
 };
 use fewtag::train::optimizer::{
     AdamW, Rates, Schedule, clip_scale, encoder_parts, squared_gradient_norm,

@@ -54,7 +54,7 @@ impl<'a, S: TransitionScores> Posterior<'a, S> {
 
     /// How often each move is expected: the gradient of `log Z` in the transition scores.
     #[must_use]
-    pub fn expected_moves(&self) -> S::Gradient {
+    pub(crate) fn expected_moves(&self) -> S::Gradient {
         let mut expected = self.transitions.zero_gradient();
         let marginals = self.marginals();
         let n_words = marginals.n_rows();

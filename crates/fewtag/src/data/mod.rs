@@ -124,7 +124,7 @@ impl Format {
 
     /// Whether a file of this format says where words begin and end.
     #[must_use]
-    pub fn keeps_words(self) -> bool {
+    pub(crate) fn keeps_words(self) -> bool {
         matches!(self, Self::Conll | Self::Episodes | Self::Hf | Self::Gliner | Self::Spacy)
     }
 
@@ -148,7 +148,7 @@ impl Format {
 
     /// Whether a file of this format always names its domains.
     #[must_use]
-    pub fn gathers_by_domain(self) -> bool {
+    pub(crate) fn gathers_by_domain(self) -> bool {
         matches!(self, Self::Episodes | Self::Rasa | Self::SnipsJson | Self::SnipsYaml)
     }
 

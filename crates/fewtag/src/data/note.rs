@@ -40,7 +40,7 @@ pub struct Findings {
 
 impl Findings {
     /// How many places are kept.
-    pub const KEPT: usize = 5;
+    pub(crate) const KEPT: usize = 5;
 
     /// Counts `what` at `at`.
     pub fn add(&mut self, at: At, what: &str) {

@@ -14,7 +14,7 @@ use fewtag_kernels::matmul::{Left, Panels, Product, Strips, View, Write};
 use rayon::prelude::*;
 
 use super::batch::PackedBatch;
-use super::bert::{Below, BufferPools, GroupTrace, PassTrace};
+use super::bert::{BufferPools, GroupTrace, PassTrace};
 use super::config::BertConfig;
 use super::embeddings;
 use super::group::SequenceGroup;
@@ -35,8 +35,8 @@ pub(super) struct BackwardPass<'a> {
 }
 
 impl BackwardPass<'_> {
-    /// See [`super::Engine::backward`].
-    pub(super) fn run(&self, d_hidden: &Matrix, gradients: &mut Gradients) -> Option<Matrix> {
+    /// See [`super::TrainableEngine::backward`].
+    pub(super) fn run(&self, d_hidden: &Matrix, gradients: &mut Gradients) {
         let (config, plan) = (self.parameters.config(), &self.trace.plan);
         let shape = (d_hidden.n_rows(), d_hidden.n_cols());
         let expected = (self.batch.n_pieces(), config.hidden_size);
@@ -51,18 +51,10 @@ impl BackwardPass<'_> {
             .collect();
 
         let ids = self.batch.pieces().iter().map(|piece| piece.id);
-        let mut gradients = gradients.weights_mut(ids.filter(|_| plan.below == Below::Embeddings));
+        let mut gradients = gradients.weights_mut(ids.filter(|_| plan.trains_embeddings));
         self.through_layers(&mut groups, &mut gradients.layers);
-        match plan.below {
-            Below::Nothing => None,
-            Below::Rows => {
-                let rows: Vec<_> = groups.into_iter().map(|part| part.dx).collect();
-                Some(Matrix::new(rows.concat(), config.hidden_size))
-            }
-            Below::Embeddings => {
-                self.through_embeddings(groups, &mut gradients.embeddings);
-                None
-            }
+        if plan.trains_embeddings {
+            self.through_embeddings(groups, &mut gradients.embeddings);
         }
     }
 
@@ -70,9 +62,9 @@ impl BackwardPass<'_> {
         let (config, weights) = (self.parameters.config(), self.parameters.weights());
         let plan = &self.trace.plan;
         let mut packed = self.pools.packed.take();
-        for l in (plan.kept..plan.layers.end).rev() {
+        for l in (plan.kept..config.num_hidden_layers).rev() {
             packed.pack(&weights.layers[l], config, Panels::pack);
-            let is_wanted_below = l > plan.kept || plan.below != Below::Nothing;
+            let is_wanted_below = l > plan.kept || plan.trains_embeddings;
             groups.par_iter_mut().with_max_len(1).for_each(|part| {
                 let pass = LayerPass {
                     config,

@@ -70,7 +70,7 @@ impl PackedBatch {
 
     /// The number of sequences.
     #[must_use]
-    pub fn n_sequences(&self) -> usize {
+    pub(crate) fn n_sequences(&self) -> usize {
         self.starts.len() - 1
     }
 

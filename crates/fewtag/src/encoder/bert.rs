@@ -6,7 +6,6 @@
 //!
 //! Reference: Devlin et al. (2019); the arithmetic is that of Hugging Face's `BertModel` without its pooler.
 
-use std::ops::Range;
 use std::sync::OnceLock;
 
 use fewtag_kernels::dropout::LayerDropout;
@@ -21,7 +20,7 @@ use super::group::SequenceGroup;
 use super::layer::{LayerPass, LayerTrace, PackedLayer, Workspace, keep_rows};
 use super::parameters::{Gradients, Parameters, Weights};
 use super::pool::{Pool, Pooled};
-use super::{Dropout, Engine, Frozen, Input, Trace, backward, embeddings};
+use super::{Dropout, Engine, Frozen, Trace, TrainableEngine, backward, embeddings};
 use crate::error::Result;
 use crate::matrix::Matrix;
 use crate::random::Random;
@@ -96,42 +95,32 @@ impl Bert {
         })
     }
 
-    /// Runs layers without keeping anything.
-    fn infer(
-        &self,
-        batch: &PackedBatch,
-        input: &Input,
-        layers: Range<usize>,
-        wanted: Option<Vec<usize>>,
-    ) -> Result<Matrix> {
-        let plan =
-            PassPlan { kept: layers.end, below: Below::Nothing, dropout: None, layers, wanted };
-        let groups = SequenceGroup::cut_for_threads(batch, rayon::current_num_threads());
-        Ok(self.run(batch, groups, input, plan)?.0)
+    /// The last layer's rows of all pieces, `[n_pieces, h]`.
+    ///
+    /// # Errors
+    ///
+    /// If `batch` does not fit the encoder ([`PackedBatch::check`]).
+    pub fn encode(&self, batch: &PackedBatch) -> Result<Matrix> {
+        self.infer(batch, None)
     }
 
-    /// Runs the layers of `plan` on every group of the batch.
+    /// Runs all layers without keeping anything.
+    fn infer(&self, batch: &PackedBatch, wanted: Option<Vec<usize>>) -> Result<Matrix> {
+        let kept = self.parameters.config().num_hidden_layers;
+        let plan = PassPlan { kept, trains_embeddings: false, dropout: None, wanted };
+        let groups = SequenceGroup::cut_for_threads(batch, rayon::current_num_threads());
+        Ok(self.run(batch, groups, plan)?.0)
+    }
+
+    /// Runs all layers on every group of the batch.
     fn run(
         &self,
         batch: &PackedBatch,
         groups: Vec<SequenceGroup>,
-        input: &Input,
         plan: PassPlan,
     ) -> Result<(Matrix, PassTrace)> {
         let config = self.parameters.config();
         batch.check(config)?;
-        assert!(plan.layers.end <= config.num_hidden_layers, "layers {:?}", plan.layers);
-        match input {
-            Input::Pieces => assert_eq!(plan.layers.start, 0, "embeddings enter layer 0"),
-            Input::Rows(rows) => {
-                let shape = (rows.n_rows(), rows.n_cols());
-                assert_eq!(
-                    shape,
-                    (batch.n_pieces(), config.hidden_size),
-                    "shape of the input rows"
-                );
-            }
-        }
         let pass = ForwardPass {
             config,
             weights: self.parameters.weights(),
@@ -140,12 +129,28 @@ impl Bert {
             pools: &self.pools,
         };
         let groups = groups.into_par_iter().with_max_len(1);
-        let (rows, groups): (Vec<_>, Vec<_>) = groups.map(|group| pass.run(&group, input)).unzip();
+        let (rows, groups): (Vec<_>, Vec<_>) = groups.map(|group| pass.run(&group)).unzip();
         Ok((Matrix::new(rows.concat(), config.hidden_size), PassTrace { plan, groups }))
     }
 }
 
 impl Engine for Bert {
+    fn config(&self) -> &BertConfig {
+        self.parameters.config()
+    }
+
+    fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix> {
+        assert!(rows.is_sorted_by(|a, b| a < b), "wanted rows increase");
+        assert!(rows.last().is_none_or(|&row| row < batch.n_pieces()), "wanted rows exist");
+        self.infer(batch, Some(rows.to_vec()))
+    }
+
+    fn to_save(&self) -> Option<&Parameters> {
+        Some(&self.parameters)
+    }
+}
+
+impl TrainableEngine for Bert {
     fn parameters(&self) -> &Parameters {
         &self.parameters
     }
@@ -159,33 +164,15 @@ impl Engine for Bert {
         self.frozen
     }
 
-    fn forward(&self, batch: &PackedBatch, input: Input, layers: Range<usize>) -> Result<Matrix> {
-        self.infer(batch, &input, layers, None)
-    }
-
-    fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix> {
-        assert!(rows.is_sorted_by(|a, b| a < b), "wanted rows increase");
-        assert!(rows.last().is_none_or(|&row| row < batch.n_pieces()), "wanted rows exist");
-        self.infer(batch, &Input::Pieces, 0..self.n_layers(), Some(rows.to_vec()))
-    }
-
-    fn forward_for_training(
+    fn encode_for_training(
         &self,
         batch: &PackedBatch,
-        input: Input,
-        layers: Range<usize>,
         dropout: Option<Dropout>,
     ) -> Result<(Matrix, Trace)> {
-        let n_frozen = self.frozen.n_layers();
-        let below = match input {
-            Input::Pieces if self.frozen == Frozen::Nothing => Below::Embeddings,
-            Input::Rows(_) if n_frozen <= layers.start => Below::Rows,
-            _ => Below::Nothing,
-        };
-        let kept = n_frozen.clamp(layers.start, layers.end);
-        let plan = PassPlan { layers, kept, below, dropout, wanted: None };
-        let groups = SequenceGroup::cut_for_training(batch);
-        let (hidden, trace) = self.run(batch, groups, &input, plan)?;
+        let kept = self.frozen.n_layers().min(self.config().num_hidden_layers);
+        let trains_embeddings = self.frozen == Frozen::Nothing;
+        let plan = PassPlan { kept, trains_embeddings, dropout, wanted: None };
+        let (hidden, trace) = self.run(batch, SequenceGroup::cut_for_training(batch), plan)?;
         Ok((hidden, Trace::new(trace)))
     }
 
@@ -195,34 +182,23 @@ impl Engine for Bert {
         trace: &Trace,
         d_hidden: Matrix,
         gradients: &mut Gradients,
-    ) -> Option<Matrix> {
+    ) {
         let trace: &PassTrace = trace.record().expect("the trace was made by this engine");
         let (parameters, pools) = (&self.parameters, &self.pools);
-        BackwardPass { parameters, batch, trace, pools }.run(&d_hidden, gradients)
+        BackwardPass { parameters, batch, trace, pools }.run(&d_hidden, gradients);
     }
 }
 
 /// What a forward pass does and keeps.
 #[derive(Debug)]
 pub(super) struct PassPlan {
-    pub(super) layers: Range<usize>,
     /// The layers from here on keep a trace.
     pub(super) kept: usize,
-    pub(super) below: Below,
+    /// Whether the embeddings ask for a gradient.
+    pub(super) trains_embeddings: bool,
     pub(super) dropout: Option<Dropout>,
     /// The rows of the last layer that somebody reads, if not all.
     wanted: Option<Vec<usize>>,
-}
-
-/// Who asks for the gradient below the lowest kept layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Below {
-    /// Nobody: what is there is frozen, or nothing is kept at all.
-    Nothing,
-    /// The embeddings.
-    Embeddings,
-    /// The caller, who gave the input rows.
-    Rows,
 }
 
 impl PassPlan {
@@ -256,26 +232,20 @@ struct ForwardPass<'a> {
 }
 
 impl ForwardPass<'_> {
-    fn run(&self, group: &SequenceGroup, input: &Input) -> (Vec<f32>, GroupTrace) {
-        let mut trace = GroupTrace { embeddings: None, layers: Vec::new() };
-        let mut x = match input {
-            Input::Rows(rows) => group.part(rows.values(), rows.n_cols()).to_vec(),
-            Input::Pieces => {
-                let (tables, epsilon) = (&self.weights.embeddings, self.config.layer_norm_eps);
-                let dropout = self.plan.dropout(0);
-                let (x, normalised) = embeddings::forward(tables, group, epsilon, dropout);
-                trace.embeddings = (self.plan.below == Below::Embeddings).then_some(normalised);
-                x
-            }
-        };
+    fn run(&self, group: &SequenceGroup) -> (Vec<f32>, GroupTrace) {
+        let (tables, epsilon) = (&self.weights.embeddings, self.config.layer_norm_eps);
+        let (mut x, normalised) = embeddings::forward(tables, group, epsilon, self.plan.dropout(0));
+        let embeddings = self.plan.trains_embeddings.then_some(normalised);
+        let mut trace = GroupTrace { embeddings, layers: Vec::new() };
+        let n_layers = self.config.num_hidden_layers;
         let wanted = self.plan.wanted.as_ref().map(|rows| group.own(rows));
-        if let (Some(wanted), true) = (&wanted, self.plan.layers.is_empty()) {
+        if let (Some(wanted), 0) = (&wanted, n_layers) {
             keep_rows(&mut x, wanted, self.config.hidden_size);
         }
         let mut passing = self.pools.traces.take();
         let mut workspace = self.pools.workspaces.take();
-        for l in self.plan.layers.clone() {
-            let is_last = l + 1 == self.plan.layers.end;
+        for l in 0..n_layers {
+            let is_last = l + 1 == n_layers;
             let pass = LayerPass {
                 config: self.config,
                 weights: &self.weights.layers[l],
@@ -332,8 +302,7 @@ mod tests {
     fn train(bert: &Bert, batch: &PackedBatch, dropout: Option<Dropout>) -> (Matrix, Gradients) {
         let (hidden, trace) = bert.encode_for_training(batch, dropout).unwrap();
         let mut gradients = Gradients::zeros(bert.parameters.config());
-        let returned = bert.backward(batch, &trace, d_hidden(batch), &mut gradients);
-        assert!(returned.is_none());
+        bert.backward(batch, &trace, d_hidden(batch), &mut gradients);
         (hidden, gradients)
     }
 
@@ -414,23 +383,6 @@ mod tests {
             let expected = rows.iter().flat_map(|&row| hidden.row(row).to_vec()).collect();
             assert_eq!(bert.encode_rows(&batch, &rows).unwrap(), Matrix::new(expected, 15));
         }
-    }
-
-    #[test]
-    fn layers_run_in_parts_like_in_one_go() {
-        let (bert, batch) = (bert(), batch(&LENGTHS));
-        let lower = bert.forward(&batch, Input::Pieces, 0..1).unwrap();
-        let upper = bert.forward(&batch, Input::Rows(lower), 1..2).unwrap();
-        assert_eq!(upper, bert.encode(&batch).unwrap());
-
-        let (_, expected) = train(&bert, &batch, DROPOUT);
-        let mut gradients = Gradients::zeros(bert.parameters.config());
-        let pass = |input, layers| bert.forward_for_training(&batch, input, layers, DROPOUT);
-        let (rows, lower) = pass(Input::Pieces, 0..1).unwrap();
-        let (_, upper) = pass(Input::Rows(rows), 1..2).unwrap();
-        let d = bert.backward(&batch, &upper, d_hidden(&batch), &mut gradients).unwrap();
-        assert!(bert.backward(&batch, &lower, d, &mut gradients).is_none());
-        assert_eq!(gradients, expected);
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl BertConfig {
 
     /// The width of one attention head.
     #[must_use]
-    pub fn head_size(&self) -> usize {
+    pub(crate) fn head_size(&self) -> usize {
         self.hidden_size / self.num_attention_heads
     }
 }

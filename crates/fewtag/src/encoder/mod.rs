@@ -5,7 +5,8 @@
 //! Gradients ◀─ backward ─ gradient rows [n_pieces, h] ◀────────────┘
 //! ```
 //!
-//! [`Engine`] is the seam: the model above it sees rows and nothing of how they are computed.
+//! [`Engine`] is the seam for tagging, [`TrainableEngine`] for training: the model above them sees rows and nothing of how
+//! they are computed.
 //! Results are the same bits for any number of threads.
 
 mod backward;
@@ -31,80 +32,19 @@ pub use config::BertConfig;
 pub use fewtag_kernels::activation::Activation;
 pub use fewtag_kernels::dropout::Dropout;
 pub use parameters::{Gradients, Parameters, Tensor};
-pub use shape::Shape;
-pub(crate) use shape::with_shapes;
+pub(crate) use shape::{Shape, with_shapes};
 pub use storage::Storage;
 pub use word_pieces::{Pieces, WordPieces};
 
 use crate::error::Result;
 use crate::matrix::Matrix;
 
-/// An encoder that can be run and trained.
+/// An encoder that reads: all that tagging needs.
 pub trait Engine: Send + Sync {
-    /// The weights, which also tell the encoder's shape.
-    fn parameters(&self) -> &Parameters;
+    /// Its shape.
+    fn config(&self) -> &BertConfig;
 
-    /// The weights, for an optimiser.
-    fn parameters_mut(&mut self) -> &mut Parameters;
-
-    /// What is not trained.
-    fn frozen(&self) -> Frozen;
-
-    /// Hidden rows `[n_pieces, h]` after the last of `layers`; nothing is kept.
-    ///
-    /// # Errors
-    ///
-    /// If `batch` does not fit the encoder ([`PackedBatch::check`]).
-    fn forward(&self, batch: &PackedBatch, input: Input, layers: Range<usize>) -> Result<Matrix>;
-
-    /// The same with dropout and with a trace of what [`Engine::backward`] needs.
-    ///
-    /// # Errors
-    ///
-    /// If `batch` does not fit the encoder ([`PackedBatch::check`]).
-    fn forward_for_training(
-        &self,
-        batch: &PackedBatch,
-        input: Input,
-        layers: Range<usize>,
-        dropout: Option<Dropout>,
-    ) -> Result<(Matrix, Trace)>;
-
-    /// Adds to `gradients` what the gradient `d_hidden` `[n_pieces, h]` of the loss by the hidden rows makes of
-    /// them. Returns the gradient by the input rows, if they were given and not computed from embeddings.
-    fn backward(
-        &self,
-        batch: &PackedBatch,
-        trace: &Trace,
-        d_hidden: Matrix,
-        gradients: &mut Gradients,
-    ) -> Option<Matrix>;
-
-    /// The width of a hidden row.
-    fn width(&self) -> usize {
-        self.parameters().config().hidden_size
-    }
-
-    /// The longest sequence the encoder reads.
-    fn max_pieces(&self) -> usize {
-        self.parameters().config().max_position_embeddings
-    }
-
-    /// The number of layers.
-    fn n_layers(&self) -> usize {
-        self.parameters().config().num_hidden_layers
-    }
-
-    /// Hidden rows `[n_pieces, h]` of the last layer.
-    ///
-    /// # Errors
-    ///
-    /// If `batch` does not fit the encoder ([`PackedBatch::check`]).
-    fn encode(&self, batch: &PackedBatch) -> Result<Matrix> {
-        self.forward(batch, Input::Pieces, 0..self.n_layers())
-    }
-
-    /// Those of some pieces only, `[rows.len(), h]`. An engine can save what the last layer does for the others.
+    /// The last layer's rows of some pieces of a batch, `[rows.len(), h]`.
     ///
     /// # Errors
     ///
@@ -113,13 +53,37 @@ pub trait Engine: Send + Sync {
     /// # Panics
     ///
     /// If `rows` do not increase, or the batch has no such row.
-    fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix> {
-        let hidden = self.encode(batch)?;
-        let values = rows.iter().flat_map(|&row| hidden.row(row).iter().copied());
-        Ok(Matrix::new(values.collect(), hidden.n_cols()))
+    fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix>;
+
+    /// The weights that saving a model writes; none if the engine does not keep them.
+    fn to_save(&self) -> Option<&Parameters> {
+        None
     }
 
-    /// [`Engine::encode`] with dropout and with a trace of what [`Engine::backward`] needs.
+    /// The width of a hidden row.
+    fn width(&self) -> usize {
+        self.config().hidden_size
+    }
+
+    /// The longest sequence the encoder reads.
+    fn max_pieces(&self) -> usize {
+        self.config().max_position_embeddings
+    }
+}
+
+/// An encoder that can be trained, too: gradient rows in, gradients of its weights out.
+pub trait TrainableEngine: Engine {
+    /// The weights.
+    fn parameters(&self) -> &Parameters;
+
+    /// The weights, for an optimiser.
+    fn parameters_mut(&mut self) -> &mut Parameters;
+
+    /// What is not trained.
+    fn frozen(&self) -> Frozen;
+
+    /// The last layer's rows of all pieces, `[n_pieces, h]`, with dropout and with a trace of what
+    /// [`TrainableEngine::backward`] needs.
     ///
     /// # Errors
     ///
@@ -128,18 +92,16 @@ pub trait Engine: Send + Sync {
         &self,
         batch: &PackedBatch,
         dropout: Option<Dropout>,
-    ) -> Result<(Matrix, Trace)> {
-        self.forward_for_training(batch, Input::Pieces, 0..self.n_layers(), dropout)
-    }
-}
+    ) -> Result<(Matrix, Trace)>;
 
-/// Where a forward pass starts.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Input {
-    /// At the embeddings of the batch's pieces.
-    Pieces,
-    /// At these hidden rows `[n_pieces, h]`, made by lower layers before.
-    Rows(Matrix),
+    /// Adds to `gradients` what the gradient `d_hidden` `[n_pieces, h]` of the loss by the hidden rows makes of them.
+    fn backward(
+        &self,
+        batch: &PackedBatch,
+        trace: &Trace,
+        d_hidden: Matrix,
+        gradients: &mut Gradients,
+    );
 }
 
 /// The lower part of an encoder that training leaves as it is and that costs no backward work.
@@ -156,7 +118,7 @@ pub enum Frozen {
 
 impl Frozen {
     /// The number of frozen layers.
-    pub fn n_layers(self) -> usize {
+    pub(crate) fn n_layers(self) -> usize {
         match self {
             Self::Nothing | Self::Embeddings => 0,
             Self::Layers(n) => n,

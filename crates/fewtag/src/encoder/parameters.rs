@@ -109,7 +109,7 @@ pub struct Tensor {
 impl Tensor {
     /// Whether weight decay applies: to matrices, not to biases and layer norms.
     #[must_use]
-    pub fn decays(&self) -> bool {
+    pub(crate) fn decays(&self) -> bool {
         self.shape.len() == 2
     }
 }
@@ -195,7 +195,7 @@ impl Parameters {
 
     /// The lowest `n_layers` layers, or all if there are no more.
     #[must_use]
-    pub fn lowest(mut self, n_layers: usize) -> Self {
+    pub(crate) fn lowest(mut self, n_layers: usize) -> Self {
         if n_layers < self.config.num_hidden_layers {
             self.config.num_hidden_layers = n_layers;
             let mut n_values = 0;
@@ -231,7 +231,7 @@ impl Parameters {
     }
 
     /// Every tensor with its numbers, to be changed.
-    pub fn tensors_mut(&mut self) -> impl Iterator<Item = (Tensor, &mut [f32])> {
+    pub(crate) fn tensors_mut(&mut self) -> impl Iterator<Item = (Tensor, &mut [f32])> {
         let mut rest = self.values.as_mut_slice();
         tensors(&self.config).into_iter().map(move |tensor| {
             let values = cut_mut(&mut rest, tensor.place.len());
@@ -304,7 +304,7 @@ impl Gradients {
     }
 
     /// Says that every row of the word table may have had a gradient before: training continues an earlier run.
-    pub fn set_all_seen(&mut self) {
+    pub(crate) fn set_all_seen(&mut self) {
         self.seen.fill(true);
     }
 

@@ -26,7 +26,7 @@ use super::storage::ROW_SCALES;
 use crate::error::{Error, Result};
 
 /// Tensors of a BERT file that the encoder itself does not have, without prefix and with new names.
-pub const IGNORED: [&str; 16] = [
+pub(crate) const IGNORED: [&str; 16] = [
     "embeddings.position_ids",
     "pooler.dense.weight",
     "pooler.dense.bias",

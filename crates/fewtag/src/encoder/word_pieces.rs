@@ -177,7 +177,7 @@ impl WordPieces {
     /// # Errors
     ///
     /// [`Error::BadTokenizer`] if the tokenizer has a part that cannot be written.
-    pub fn to_json(&self) -> Result<String> {
+    pub(crate) fn to_json(&self) -> Result<String> {
         self.tokenizer
             .to_string(false)
             .map_err(|source| Error::BadTokenizer { path: self.path.clone(), source })

@@ -1,17 +1,23 @@
 //! Evaluation: what predictions are worth, and the tables that say so.
 //!
 //! ```text
+//! tagger, episodes ─ evaluate ─▶ Evaluation (a Report and what was tagged)
 //! Judged (gold and predicted tags of a sentence) ─▶ EpisodeScore ─▶ DomainScores ─▶ Report ─▶ Table
+//! tagger, episodes ─ Predictions ─▶ Temperature, Reliability: are the probabilities honest?
 //! ```
 //!
-//! [`metrics`] counts spans by `conlleval`'s rules, [`bigrams`] words by their gold bi-gram, [`table`]
-//! prints. Scores are fractions in the types and per cent in the tables, as the paper has them.
+//! `metrics.rs` counts spans by `conlleval`'s rules, `bigrams.rs` words by their gold bi-gram, [`table`]
+//! prints, `calibrate.rs` fits the temperature. Scores are fractions in the types and per cent in the tables, as the paper has them.
 
-pub mod bigrams;
-pub mod metrics;
+mod bigrams;
+mod calibrate;
+mod evaluate;
+mod metrics;
 pub mod table;
 
-pub use bigrams::Bigrams;
+pub use bigrams::{Bigram, Bigrams};
+pub use calibrate::{Predictions, Reliability, Temperature};
+pub use evaluate::{Evaluation, evaluate};
 pub use metrics::{Counts, EpisodeScore, Judged, Summary, Tally};
 pub use table::{Cell, Format, Table};
 

@@ -11,10 +11,12 @@
 //! judged, and neither is what was predicted in its place.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::{Confusion, Finding, FindingKind, LabelReport, Severity};
+use crate::adapted::{Adapted, SupportRows};
 use crate::domain::{Sentence, SupportSet};
-use crate::emission::{Members, SupportVectors};
+use crate::emission::Members;
 use crate::error::{Error, Result};
 use crate::eval::Counts;
 use crate::matrix::Matrix;
@@ -38,25 +40,24 @@ pub(super) struct Judgement {
     confused: BTreeMap<(Option<Slot>, Option<Slot>), Vec<usize>>,
 }
 
-/// Tags the sentences from each other; `words` are their vectors when read alone, `[n_words, d]` each.
-pub(super) fn judge(tagger: &Tagger, support: &SupportSet, words: &[Matrix]) -> Result<Judgement> {
+/// Tags the sentences from each other; `rows` are their vectors when read alone, and those of the names of their tags.
+pub(super) fn judge(
+    tagger: &Tagger,
+    support: &SupportSet,
+    rows: &SupportRows,
+) -> Result<Judgement> {
     let sentences = support.sentences();
     let n_folds = sentences.len().min(MAX_FOLDS);
     let step = match tagger.settings().context {
         Context::Separate => 1,
         Context::Paired => (sentences.len() * sentences.len()).div_ceil(MAX_PAIRS).max(1),
     };
-    let full = tagger.settings().tag_set(support);
-    let names = tagger.name_vectors(support, &full)?;
-    let names = names.as_ref().map(|vectors| (&full, vectors));
     let mut judgement = Judgement::default();
     for fold in 0..n_folds {
-        let outside = |(i, _): &(usize, &Sentence)| i % n_folds != fold;
-        let others: Vec<(usize, &Sentence)> =
-            sentences.iter().enumerate().filter(outside).collect();
         let left_out: Vec<usize> =
             (fold..sentences.len()).step_by(n_folds).filter(|i| i.is_multiple_of(step)).collect();
-        let rest = support.with_sentences(others.iter().map(|(_, s)| (*s).clone()).collect());
+        let others: Vec<usize> = (0..sentences.len()).filter(|i| i % n_folds != fold).collect();
+        let rest = support.with_sentences(others.iter().map(|&i| sentences[i].clone()).collect());
         let rest = match rest {
             Err(Error::EmptySupport) => continue, // No label is left: nothing can be judged.
             other => other?,
@@ -65,63 +66,37 @@ pub(super) fn judge(tagger: &Tagger, support: &SupportSet, words: &[Matrix]) -> 
         if left_out.is_empty() || !tagger.can_begin(&rest, &tags) {
             continue;
         }
-        let answers = match tagger.settings().context {
-            Context::Paired => paired(tagger, &rest, left_out.iter().map(|&i| &sentences[i]))?,
-            Context::Separate => {
-                let of_query = left_out.iter().map(|&i| &words[i]);
-                separate(tagger, &tags, Read { others, rest: &rest, words, names }, of_query)
-            }
+        let adapted = match tagger.settings().context {
+            Context::Paired => tagger.adapt(&rest)?,
+            Context::Separate => adapt_to_some(tagger, support, (&others, &rest), rows),
         };
-        for (i, answer) in left_out.into_iter().zip(answers) {
+        for i in left_out {
+            let answer = match tagger.settings().context {
+                Context::Paired => adapted.score(&sentences[i].words().collect::<Vec<_>>())?.tags(),
+                Context::Separate => adapted.score_rows(&rows.words[i]).tags(),
+            };
             judgement.add(i, &sentences[i], &answer, &tags);
         }
     }
     Ok(judgement)
 }
 
-fn paired<'a>(
+/// As [`Tagger::adapt`] to `rest`, which are the sentences `others` of a support set, without reading anything again.
+fn adapt_to_some(
     tagger: &Tagger,
-    rest: &SupportSet,
-    queries: impl Iterator<Item = &'a Sentence>,
-) -> Result<Vec<Vec<Tag>>> {
-    let adapted = tagger.adapt(rest)?;
-    queries.map(|query| Ok(adapted.tag(&query.words().collect::<Vec<_>>())?.tags)).collect()
-}
-
-/// What the encoder has read, once for all folds.
-struct Read<'a> {
-    /// The sentences to learn from, by their numbers.
-    others: Vec<(usize, &'a Sentence)>,
-    /// The same as a support set.
-    rest: &'a SupportSet,
-    /// The vectors of all sentences.
-    words: &'a [Matrix],
-    /// The vectors of the label names, with the tags that they stand for.
-    names: Option<(&'a TagSet, &'a Matrix)>,
-}
-
-/// As [`Tagger::adapt`] and then tagging would answer, without reading anything again.
-fn separate<'a>(
-    tagger: &Tagger,
-    tags: &TagSet,
-    read: Read,
-    queries: impl Iterator<Item = &'a Matrix>,
-) -> Vec<Vec<Tag>> {
-    let settings = tagger.settings();
-    let names = read.names.map(|(full, vectors)| {
+    support: &SupportSet,
+    (others, rest): (&[usize], &SupportSet),
+    rows: &SupportRows,
+) -> Adapted {
+    let (full, tags) = (tagger.settings().tag_set(support), tagger.settings().tag_set(rest));
+    let names = rows.names.as_ref().map(|vectors| {
         let row = |tag| vectors.row(full.index_of(tag).expect("a part of the tags")).iter();
         Matrix::new(tags.tags().iter().flat_map(row).copied().collect(), vectors.n_cols())
     });
-    let members = Members::of(read.others, read.rest, tags);
-    let vectors =
-        SupportVectors { words: read.words, members: &members, label_names: names.as_ref() };
-    let width = tagger.engine().width();
-    let references = settings.emission_scorer(tagger.head()).references(vectors, width);
-    let answer = |query: &Matrix| {
-        let path = tagger.head().decode(settings, tags, &references.emissions(query));
-        path.into_iter().map(|j| tags.tags()[j].clone()).collect()
-    };
-    queries.map(answer).collect()
+    let numbered = others.iter().copied().zip(rest.sentences());
+    let members = Members::of(numbered, rest, &tags);
+    let rows = SupportRows { words: Arc::clone(&rows.words), names };
+    Adapted::of_rows(tagger, rest, (tags, members), rows)
 }
 
 impl Judgement {

@@ -16,9 +16,10 @@ mod texts;
 
 use serde::Serialize;
 
+use crate::adapted::SupportRows;
 use crate::domain::{Sentence, SupportSet};
-use crate::embedder::{self, Sequence};
 use crate::error::{Error, Result};
+use crate::reading::{self, Plan};
 use crate::tag::Slot;
 use crate::tagger::Tagger;
 
@@ -153,16 +154,16 @@ pub enum FindingKind {
 pub fn check(tagger: &Tagger, sentences: &[Sentence]) -> Result<Report> {
     let mut findings = texts::findings(sentences);
     let mut read = Vec::new(); // The numbers of the sentences that the encoder can read, from 0.
-    let mut sequences = Vec::new();
-    let max = tagger.engine().max_pieces();
+    let mut plan = Plan::default();
     for (i, sentence) in sentences.iter().enumerate() {
-        let word_pieces = tagger.word_pieces();
-        let sequence = Sequence::alone(&word_pieces.split(sentence.words())?, word_pieces);
-        if sequence.n_pieces() > max {
-            findings.push(too_long(i + 1, sequence.n_pieces(), max));
-        } else {
-            read.push(i);
-            sequences.push(sequence);
+        match plan.alone(tagger, sentence, String::new) {
+            Err(Error::TooLong { n_pieces, max, .. }) => {
+                findings.push(too_long(i + 1, n_pieces, max));
+            }
+            other => {
+                other?;
+                read.push(i);
+            }
         }
     }
     let readable: Vec<Sentence> = read.iter().map(|&i| sentences[i].clone()).collect();
@@ -171,11 +172,15 @@ pub fn check(tagger: &Tagger, sentences: &[Sentence]) -> Result<Report> {
         Err(Error::EmptySupport) => findings.push(nothing_labelled()),
         Err(other) => return Err(other),
         Ok(support) => {
-            let words = embedder::embed(tagger.engine(), &sequences)?;
-            judgement = leave_one_out::judge(tagger, &support, &words)?;
+            let names = plan.names(tagger, &support, &tagger.settings().tag_set(&support))?;
+            let mut words = reading::embed(tagger.engine(), plan.sequences())?;
+            let names = reading::stacked(&words[names]);
+            words.truncate(read.len());
+            let rows = SupportRows { words: words.into(), names };
+            judgement = leave_one_out::judge(tagger, &support, &rows)?;
             judgement.renumber(&read);
             findings.extend(judgement.findings());
-            findings.extend(alike::findings(&support, &words, &judgement));
+            findings.extend(alike::findings(&support, &rows.words, &judgement));
         }
     }
     findings.sort_by_key(|finding| (finding.severity, finding.kind));

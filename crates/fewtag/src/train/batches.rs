@@ -23,7 +23,7 @@ use crate::tag::{Slot, Tag};
 
 /// What one update learns from.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Batch {
+pub(super) struct Batch {
     /// Support sets with the queries that are judged with them; at least one query in total.
     pub episodes: Vec<Episode>,
     /// Whether label names may be used.
@@ -34,7 +34,7 @@ pub struct Batch {
 
 /// Where batches come from.
 #[derive(Debug)]
-pub struct Batches {
+pub(super) struct Batches {
     source: BatchSource,
     settings: Data,
     /// Queries per batch.
@@ -54,7 +54,7 @@ impl Batches {
     /// # Errors
     ///
     /// [`Error::NoQueries`] if no query can be learnt from.
-    pub fn new(read: Read, settings: &Data, size: usize, seed: u64) -> Result<Self> {
+    pub(super) fn new(read: Read, settings: &Data, size: usize, seed: u64) -> Result<Self> {
         let source = match read {
             Read::Episodes(episodes) => {
                 BatchSource::Episodes(Epochs::new(episodes, settings.batches, size)?)
@@ -68,7 +68,7 @@ impl Batches {
     }
 
     /// The number of updates in one pass over the episodes; `None` if episodes are drawn without end.
-    pub fn epoch(&self) -> Option<u64> {
+    pub(super) fn epoch(&self) -> Option<u64> {
         match &self.source {
             BatchSource::Episodes(epochs) => Some(epochs.n_batches as u64),
             BatchSource::Domains(_) => None,
@@ -80,7 +80,7 @@ impl Batches {
     /// # Errors
     ///
     /// [`Error::TooFewSentences`] if a domain is too small for an episode.
-    pub fn at(&mut self, update: u64) -> Result<Batch> {
+    pub(super) fn at(&mut self, update: u64) -> Result<Batch> {
         let mut random = self.random.stream(update);
         let mut batch = match &mut self.source {
             BatchSource::Episodes(epochs) => epochs.at(update, &self.random.named("epochs")),

@@ -8,21 +8,20 @@
 //! once for all queries of its episode, and its gradients are summed. Without transitions the same CRF with a
 //! table of zeros is the softmax of every word by itself, summed over the words.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use rayon::prelude::*;
 
 use super::batches::Batch;
 use super::optimizer;
+use super::trainee::Trainee;
 use crate::domain::{Episode, Sentence};
-use crate::embedder::{self, Sequence};
 use crate::emission::{Members, SupportVectors, VectorGradients};
-use crate::encoder::{Dropout, Gradients, Pieces};
+use crate::encoder::{BertConfig, Dropout, Gradients};
 use crate::error::Result;
 use crate::head::Head;
 use crate::matrix::{Matrix, add_scaled};
-use crate::settings::Context;
+use crate::reading::{self, Plan, PlannedSupport, Sequence};
 use crate::tag::{TagClass, TagSet};
 use crate::tagger::Tagger;
 
@@ -34,9 +33,8 @@ pub(super) struct ModelGradients {
 }
 
 impl ModelGradients {
-    pub(super) fn zeros(tagger: &Tagger) -> Self {
-        let encoder = Gradients::zeros(tagger.engine().parameters().config());
-        Self { encoder, head: Head::ZERO }
+    pub(super) fn zeros(config: &BertConfig) -> Self {
+        Self { encoder: Gradients::zeros(config), head: Head::ZERO }
     }
 
     /// The norms of the encoder's and of the head's part.
@@ -70,142 +68,82 @@ pub(super) struct BatchLoss {
 
 /// Adds the gradient of the batch's mean loss to `gradients`.
 pub(super) fn backward(
-    tagger: &Tagger,
+    model: &Trainee,
     batch: &Batch,
     pass: Pass,
     gradients: &mut ModelGradients,
 ) -> Result<BatchLoss> {
-    let mut sequences = Vec::new();
-    let plans = batch
+    let (tagger, mut plan) = (model.tagger(), Plan::default());
+    let episodes = batch
         .episodes
         .iter()
-        .map(|episode| Plan::new(tagger, episode, batch.names, &mut sequences))
+        .map(|episode| PlannedEpisode::new(&tagger, episode, batch.names, &mut plan))
         .collect::<Result<Vec<_>>>()?;
-    let engine = tagger.engine();
-    let (vectors, tape) =
-        embedder::embed_for_training(engine, &sequences, pass.dropout, pass.budget)?;
-    let mut d_vectors: Vec<Matrix> =
-        vectors.iter().map(|v| Matrix::zeros(v.n_rows(), v.n_cols())).collect();
+    let engine = model.engine();
+    let (rows, tape) =
+        reading::embed_for_training(engine, plan.sequences(), pass.dropout, pass.budget)?;
+    let mut d_rows: Vec<Matrix> =
+        rows.iter().map(|one| Matrix::zeros(one.n_rows(), one.n_cols())).collect();
     let n_queries: usize = batch.episodes.iter().map(|episode| episode.queries.len()).sum();
     let share = 1.0 / n_queries as f32;
-    let queries: Vec<(&Plan, usize)> =
-        plans.iter().flat_map(|plan| (0..plan.queries.len()).map(move |q| (plan, q))).collect();
+    let queries: Vec<(&PlannedEpisode, usize)> =
+        episodes.iter().flat_map(|it| (0..it.queries.len()).map(move |q| (it, q))).collect();
     let judged: Vec<QueryLoss> =
-        queries.par_iter().map(|(plan, q)| plan.judge(*q, &vectors, tagger, share)).collect();
+        queries.par_iter().map(|(episode, q)| episode.judge(*q, &rows, &tagger, share)).collect();
     let mut loss = 0.0;
     // In order, so that sums do not depend on who was ready first.
-    for ((plan, q), judged) in queries.iter().zip(&judged) {
+    for ((episode, q), judged) in queries.iter().zip(&judged) {
         loss += judged.loss;
         add_scaled(gradients.head.as_mut_slice(), 1.0, judged.head.as_slice());
-        plan.add(*q, &judged.vectors, &mut d_vectors);
+        episode.add(*q, &judged.vectors, &mut d_rows);
     }
-    tape.backward(engine, &d_vectors, &mut gradients.encoder)?;
-    let n_pieces = sequences.iter().map(Sequence::n_pieces).sum();
+    tape.backward(engine, &d_rows, &mut gradients.encoder);
+    let n_pieces = plan.sequences().iter().map(Sequence::n_pieces).sum();
     Ok(BatchLoss { loss, n_pieces })
 }
 
 /// Where the vectors of an episode lie among those of its batch.
-struct Plan<'a> {
+struct PlannedEpisode<'a> {
     queries: &'a [Sentence],
     tags: TagSet,
     members: Members,
-    /// Separate context: one per support sentence.
-    support: Range<usize>,
-    /// Per query, its one sequence or those with each support sentence.
+    support: PlannedSupport,
     of_query: Vec<Range<usize>>,
     /// One per tag, or none.
     names: Range<usize>,
-    is_paired: bool,
 }
 
-impl<'a> Plan<'a> {
-    /// Appends the sequences of an episode to `sequences`.
-    fn new(
-        tagger: &Tagger,
-        episode: &'a Episode,
-        names: bool,
-        sequences: &mut Vec<Sequence>,
-    ) -> Result<Self> {
-        let frame = tagger.word_pieces();
-        let split = |sentence: &Sentence| frame.split(sentence.words());
-        let support = episode.support.sentences().iter().map(split).collect::<Result<Vec<_>>>()?;
-        let queries = episode.queries.iter().map(split).collect::<Result<Vec<_>>>()?;
-        let n_before = sequences.len();
-        let mut add = |new: Vec<Sequence>| {
-            let start = sequences.len();
-            sequences.extend(new);
-            start..sequences.len()
-        };
-        let alone = |all: &[Pieces]| all.iter().map(|one| Sequence::alone(one, frame)).collect();
-        let beside = |query: &Pieces| {
-            support.iter().map(|sentence| Sequence::paired(query, sentence, frame)).collect()
-        };
-        let (support, of_query) = match tagger.settings().context {
-            Context::Separate => {
-                let support = add(alone(&support));
-                let each = queries.iter().map(|query| add(vec![Sequence::alone(query, frame)]));
-                (support, each.collect())
-            }
-            Context::Paired => (0..0, queries.iter().map(|query| add(beside(query))).collect()),
-        };
-        let tags = tagger.settings().tag_set(&episode.support);
-        let names = if names && tagger.uses_label_names() {
-            add(tagger.name_sequences(&episode.support, &tags)?)
-        } else {
-            0..0
-        };
-        for sequence in &sequences[n_before..] {
-            let what = || format!("a training sentence of domain `{}`", episode.domain);
-            tagger.check_length(sequence, what)?;
-        }
-        let members = Members::new(&episode.support, &tags);
-        let is_paired = tagger.settings().context == Context::Paired;
-        Ok(Self { queries: &episode.queries, tags, members, support, of_query, names, is_paired })
+impl<'a> PlannedEpisode<'a> {
+    /// Adds an episode to a plan: support, queries, names, in this order, in which gradients are summed.
+    fn new(tagger: &Tagger, episode: &'a Episode, names: bool, plan: &mut Plan) -> Result<Self> {
+        let Episode { domain, support, queries, .. } = episode;
+        let what = || format!("a training sentence of domain `{domain}`");
+        let tags = tagger.settings().tag_set(support);
+        let members = Members::new(support, &tags);
+        let sentences = plan.support(tagger, support, |_| what())?;
+        let of_query = queries
+            .iter()
+            .map(|query| plan.whole_query(tagger, query, &sentences.beside, what))
+            .collect::<Result<_>>()?;
+        let names = if names { plan.names(tagger, support, &tags)? } else { 0..0 };
+        Ok(Self { queries, tags, members, support: sentences, of_query, names })
     }
 
     /// The loss of query `q` and its gradients, each times `share`.
-    fn judge(&self, q: usize, vectors: &[Matrix], tagger: &Tagger, share: f32) -> QueryLoss {
+    fn judge(&self, q: usize, rows: &[Matrix], tagger: &Tagger, share: f32) -> QueryLoss {
         let query = &self.queries[q];
-        let names = (!self.names.is_empty()).then(|| stacked(&vectors[self.names.clone()]));
-        let own = &vectors[self.of_query[q].clone()];
-        let (queries, words): (Vec<Matrix>, Cow<[Matrix]>) = if self.is_paired {
-            let halves = own.iter().map(|both| both.clone().split_at_row(query.n_words()));
-            let (queries, words): (Vec<Matrix>, Vec<Matrix>) = halves.unzip();
-            (queries, words.into())
-        } else {
-            (own.to_vec(), (&vectors[self.support.clone()]).into())
-        };
+        let names = reading::stacked(&rows[self.names.clone()]);
+        let (queries, words) = self.support.vectors(rows, &self.of_query[q], query.n_words());
         let support =
             SupportVectors { words: &words, members: &self.members, label_names: names.as_ref() };
         QueryLoss::new(tagger, share, (&queries, support), (&self.tags, query))
     }
 
-    /// Adds the gradients of query `q` to those of the vectors of its batch.
-    fn add(&self, q: usize, d: &VectorGradients, d_vectors: &mut [Matrix]) {
-        let n_words = self.queries[q].n_words();
-        for (i, d_query) in d.queries.iter().enumerate() {
-            let into = &mut d_vectors[self.of_query[q].start + i];
-            add_scaled(into.values_mut(), 1.0, d_query.values());
-        }
-        for (i, d_words) in d.words.iter().enumerate() {
-            // In paired context the rows of the support stand behind those of the query.
-            let (at, skipped) = if self.is_paired {
-                (self.of_query[q].start + i, n_words * d_words.n_cols())
-            } else {
-                (self.support.start + i, 0)
-            };
-            add_scaled(&mut d_vectors[at].values_mut()[skipped..], 1.0, d_words.values());
-        }
-        for (at, d_name) in self.names.clone().zip(d.label_names.iter().flat_map(Matrix::rows)) {
-            add_scaled(d_vectors[at].values_mut(), 1.0, d_name);
-        }
+    /// Adds the gradients of query `q` to those of the rows of its batch.
+    fn add(&self, q: usize, d: &VectorGradients, d_rows: &mut [Matrix]) {
+        self.support.scatter(d, &self.of_query[q], self.queries[q].n_words(), d_rows);
+        reading::scatter_names(d.label_names.as_ref(), &mut d_rows[self.names.clone()]);
     }
-}
-
-/// One row each, one below the other.
-fn stacked(rows: &[Matrix]) -> Matrix {
-    let values = rows.iter().flat_map(Matrix::values).copied().collect();
-    Matrix::new(values, rows[0].n_cols())
 }
 
 /// What scorer, λ, transitions and CRF say of one query, times its share in the batch.
@@ -268,14 +206,13 @@ fn is_legal(tags: &TagSet, gold: &[usize]) -> bool {
 mod tests {
     use std::collections::BTreeMap;
     use std::path::Path;
-    use std::sync::Arc;
 
     use super::*;
     use crate::data;
     use crate::emission::{ScorerKind, Similarity};
     use crate::encoder::{Bert, WordPieces, weights};
     use crate::random::Random;
-    use crate::settings::ModelSettings;
+    use crate::settings::{Context, ModelSettings};
     use crate::transition::TransitionMode;
 
     const ALL_FIT: Pass = Pass { dropout: None, budget: usize::MAX };
@@ -284,11 +221,11 @@ mod tests {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name)
     }
 
-    fn tagger(settings: ModelSettings) -> Tagger {
+    fn model(settings: ModelSettings) -> Trainee {
         let dir = testdata("tiny-encoder");
         let engine = Bert::new(weights::load(&dir).unwrap()).unwrap();
         let head = Head::new(&settings, &mut Random::new(3));
-        Tagger::new(Arc::new(engine), WordPieces::load(&dir).unwrap(), settings, head).unwrap()
+        Trainee::new(engine, WordPieces::load(&dir).unwrap(), settings, head).unwrap()
     }
 
     /// Two queries of one episode and one of another.
@@ -300,9 +237,9 @@ mod tests {
         Batch { episodes, names: true, n_skipped: 0 }
     }
 
-    fn run(tagger: &Tagger, pass: Pass) -> (BatchLoss, ModelGradients) {
-        let mut gradients = ModelGradients::zeros(tagger);
-        let loss = backward(tagger, &batch(), pass, &mut gradients).unwrap();
+    fn run(model: &Trainee, pass: Pass) -> (BatchLoss, ModelGradients) {
+        let mut gradients = ModelGradients::zeros(model.engine().config());
+        let loss = backward(model, &batch(), pass, &mut gradients).unwrap();
         (loss, gradients)
     }
 
@@ -338,9 +275,9 @@ mod tests {
     #[test]
     fn gradients_of_the_whole_model_equal_finite_differences() {
         for settings in every_kind_of_model() {
-            let mut tagger = tagger(settings.clone());
-            let (_, gradients) = run(&tagger, ALL_FIT);
-            let direction = direction(&tagger);
+            let mut model = model(settings.clone());
+            let (_, gradients) = run(&model, ALL_FIT);
+            let direction = direction(&model);
             let slope: f64 = gradients
                 .encoder
                 .parameters()
@@ -350,10 +287,10 @@ mod tests {
                 .map(|(g, d)| f64::from(*g) * f64::from(*d))
                 .sum();
             let mut loss_at = |step: f32| {
-                let values = tagger.engine_mut().parameters_mut().values_mut();
+                let values = model.engine_mut().parameters_mut().values_mut();
                 add_scaled(values, step, &direction);
-                let loss = run(&tagger, ALL_FIT).0.loss;
-                add_scaled(tagger.engine_mut().parameters_mut().values_mut(), -step, &direction);
+                let loss = run(&model, ALL_FIT).0.loss;
+                add_scaled(model.engine_mut().parameters_mut().values_mut(), -step, &direction);
                 loss
             };
             let step = 1.0 / 512.0;
@@ -388,10 +325,10 @@ mod tests {
         let episodes = data::read_episodes(&testdata("tiny-episodes.json")).unwrap();
         let batch = Batch { episodes, names: true, n_skipped: 0 };
         for golden in cases {
-            let mut tagger = tagger(golden.settings.clone());
-            *tagger.head_mut() = head;
-            let mut ours = ModelGradients::zeros(&tagger);
-            let loss = backward(&tagger, &batch, ALL_FIT, &mut ours).unwrap().loss;
+            let mut model = model(golden.settings.clone());
+            model.head = head;
+            let mut ours = ModelGradients::zeros(model.engine().config());
+            let loss = backward(&model, &batch, ALL_FIT, &mut ours).unwrap().loss;
             let what = |name: &str| format!("{name}, {:?}", golden.settings);
             assert_close(&what("loss"), &[loss as f32], &[golden.loss as f32]);
             assert_close(&what("head"), ours.head.as_slice(), golden.head.as_slice());
@@ -421,25 +358,25 @@ mod tests {
         let long =
             batch.episodes[1].queries[0].tokens().iter().cycle().take(600).cloned().collect();
         batch.episodes[1].queries[0] = Sentence::new(long).unwrap();
-        let tagger = tagger(ModelSettings::default());
-        let mut gradients = ModelGradients::zeros(&tagger);
-        let error = backward(&tagger, &batch, ALL_FIT, &mut gradients).unwrap_err();
+        let model = model(ModelSettings::default());
+        let mut gradients = ModelGradients::zeros(model.engine().config());
+        let error = backward(&model, &batch, ALL_FIT, &mut gradients).unwrap_err();
         assert!(error.to_string().contains(&batch.episodes[1].domain), "{error}");
     }
 
     /// A random direction in the space of the encoder's weights.
-    fn direction(tagger: &Tagger) -> Vec<f32> {
+    fn direction(model: &Trainee) -> Vec<f32> {
         let mut random = Random::new(9);
-        tagger.engine().parameters().values().iter().map(|_| 0.1 * random.normal() as f32).collect()
+        model.engine().parameters().values().iter().map(|_| 0.1 * random.normal() as f32).collect()
     }
 
     #[test]
     fn activations_that_do_not_fit_change_no_bit() {
         for settings in every_kind_of_model() {
-            let tagger = tagger(settings);
+            let model = model(settings);
             let dropout = Some(Dropout { rate: 0.1, seed: 5 });
-            let (kept_loss, kept) = run(&tagger, Pass { dropout, budget: usize::MAX });
-            let (again_loss, again) = run(&tagger, Pass { dropout, budget: 0 });
+            let (kept_loss, kept) = run(&model, Pass { dropout, budget: usize::MAX });
+            let (again_loss, again) = run(&model, Pass { dropout, budget: 0 });
             assert_eq!(kept_loss, again_loss);
             assert_eq!(kept.encoder, again.encoder);
             assert_eq!(kept.head, again.head);
@@ -451,8 +388,8 @@ mod tests {
         let in_pool = |n_threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
             let dropout = Some(Dropout { rate: 0.1, seed: 5 });
-            let tagger = tagger(ModelSettings::default());
-            pool.install(|| run(&tagger, Pass { dropout, budget: usize::MAX }))
+            let model = model(ModelSettings::default());
+            pool.install(|| run(&model, Pass { dropout, budget: usize::MAX }))
         };
         let (one, three) = (in_pool(1), in_pool(3));
         assert_eq!(one.0, three.0);

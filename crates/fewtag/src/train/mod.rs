@@ -9,27 +9,27 @@
 //! for a while. Every step is a function of the settings and the step before: no clock, no shared generator,
 //! no dependence on threads. So a run resumed from a checkpoint gives the same bits as an uninterrupted one.
 
-pub mod batches;
+mod batches;
 mod card;
 mod checkpoint;
 pub mod config;
 mod loss;
 pub mod optimizer;
 pub mod source;
+mod trainee;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 pub use checkpoint::{Best, Checkpoints, Progress};
+pub use trainee::Trainee;
 
 use crate::data::{self, Wanted};
 use crate::domain::Episode;
 use crate::encoder::{Bert, Dropout, WordPieces, weights, with_shapes};
 use crate::error::{Error, Result};
-use crate::eval::{EpisodeScore, Report, Summary};
-use crate::evaluate::evaluate;
+use crate::eval::{EpisodeScore, Report, Summary, evaluate};
 use crate::head::Head;
 use crate::random::Random;
 use crate::tagger::Tagger;
@@ -87,7 +87,7 @@ impl DevScores {
 /// Runs the updates of a training run, one per call of [`Iterator::next`].
 pub struct Trainer {
     config: Config,
-    tagger: Tagger,
+    model: Trainee,
     batches: Batches,
     dev: Vec<Episode>,
     test: Vec<Episode>,
@@ -173,18 +173,18 @@ impl Trainer {
         engine.freeze(config.optimizer.frozen());
         let head = Head::new(&config.model, &mut Random::new(config.seed).named("head"));
         let word_pieces = WordPieces::load(&config.encoder)?;
-        let tagger = Tagger::new(Arc::new(engine), word_pieces, config.model.clone(), head)?;
-        Ok(Self { test, left_out, ..Self::start(config, tagger, train, dev)? })
+        let model = Trainee::new(engine, word_pieces, config.model.clone(), head)?;
+        Ok(Self { test, left_out, ..Self::start(config, model, train, dev)? })
     }
 
-    /// Starts from a tagger and data that are already there; what the settings say about encoder and files
+    /// Starts from a model and data that are already there; what the settings say about encoder and files
     /// is not read.
     ///
     /// # Errors
     ///
     /// [`Error::NoQueries`] if no query can be learnt from, [`Error::Config`] if the run has no length, and
     /// whatever makes a domain unfit to draw episodes from.
-    pub fn start(config: Config, tagger: Tagger, train: Read, dev: Read) -> Result<Self> {
+    pub fn start(config: Config, model: Trainee, train: Read, dev: Read) -> Result<Self> {
         let Config { data, optimizer, evaluation, .. } = &config;
         let batches = Batches::new(train, data, optimizer.batch, config.seed)?;
         let dev = source::judged_episodes(dev, &data.shots, evaluation)?;
@@ -196,12 +196,13 @@ impl Trainer {
                 return Err(Error::Config { field: "optimizer.updates", wanted });
             }
         };
-        let gradients = ModelGradients::zeros(&tagger);
-        let trained = tagger.engine().frozen().trained(tagger.engine().parameters().config());
+        let engine = model.engine();
+        let gradients = ModelGradients::zeros(engine.config());
+        let trained = engine.frozen().trained(engine.config());
         let optimizer = AdamW::new(trained.len() + Head::ZERO.as_slice().len());
         Ok(Self {
             config,
-            tagger,
+            model,
             batches,
             dev,
             test: Vec::new(),
@@ -230,9 +231,9 @@ impl Trainer {
         &self.left_out
     }
 
-    /// The model with its present weights.
-    pub fn tagger(&self) -> &Tagger {
-        &self.tagger
+    /// The model with its present weights; the next update panics unless it has been dropped.
+    pub fn tagger(&self) -> Tagger {
+        self.model.tagger()
     }
 
     /// Whether the last update was one after which the model is judged and a checkpoint makes sense.
@@ -250,7 +251,8 @@ impl Trainer {
         if let Some(best) = self.best.take() {
             self.set_weights(&best);
         }
-        let Self { config, tagger, progress, .. } = self;
+        let Self { config, model, progress, .. } = self;
+        let tagger = model.tagger();
         let dev = evaluate(&tagger, &self.dev, || ())?.report;
         let test = evaluate(&tagger, &self.test, || ())?.report;
         Ok(Trained { tagger, config, progress, dev, test })
@@ -268,7 +270,7 @@ impl Trainer {
         self.gradients.clear();
         let pass = self.pass();
         let BatchLoss { loss, n_pieces } =
-            loss::backward(&self.tagger, batch, pass, &mut self.gradients)?;
+            loss::backward(&self.model, batch, pass, &mut self.gradients)?;
         let [encoder_norm, head_norm] = self.gradients.norms();
         let gradient_norm = encoder_norm.hypot(head_norm);
         self.diagnose(loss, gradient_norm)?;
@@ -276,7 +278,7 @@ impl Trainer {
         self.progress.update += 1;
         self.progress.skipped_queries += batch.n_skipped as u64;
         let dev = self.judge()?;
-        let (update, scale) = (self.progress.update, self.tagger.head().scale);
+        let (update, scale) = (self.progress.update, self.model.head.scale);
         Ok(Step { update, loss, scale, gradient_norm, n_pieces, dev })
     }
 
@@ -306,8 +308,8 @@ impl Trainer {
         let head_rates = [head_rate, transition_rate.unwrap_or(head_rate), head_rate]
             .map(|learning_rate| Rates { learning_rate, weight_decay: 0.0 }.scaled(factor));
 
-        let mut head = *self.tagger.head();
-        let engine = self.tagger.engine_mut();
+        let mut head = self.model.head;
+        let engine = self.model.engine_mut();
         let frozen = engine.frozen();
         let parameters = engine.parameters_mut();
         let mut parts =
@@ -318,7 +320,7 @@ impl Trainer {
             parts.push(Part { values, gradient: Some(gradient), rates });
         }
         self.optimizer.update(parts, optimizer::clip_scale(clipping, clip));
-        *self.tagger.head_mut() = head;
+        self.model.head = head;
     }
 
     /// Dropout and memory of the next update.
@@ -326,7 +328,7 @@ impl Trainer {
         let rate = self.config.optimizer.dropout;
         let seed = Random::new(self.config.seed).named("dropout").at(self.progress.update);
         // Weights, gradients and two moments take their part of the memory first.
-        let n_bytes = 4 * size_of_val(self.tagger.engine().parameters().values());
+        let n_bytes = 4 * size_of_val(self.model.engine().parameters().values());
         let budget = (self.config.memory_mib << 20).saturating_sub(n_bytes);
         Pass { dropout: (rate > 0.0).then_some(Dropout { rate, seed }), budget }
     }
@@ -336,7 +338,7 @@ impl Trainer {
         if loss.is_finite() && loss < EXPLODED && gradient_norm.is_finite() {
             return Ok(());
         }
-        let (update, scale) = (self.progress.update + 1, self.tagger.head().scale);
+        let (update, scale) = (self.progress.update + 1, self.model.head.scale);
         Err(Error::Diverged { update, loss, gradient_norm, scale })
     }
 
@@ -345,7 +347,7 @@ impl Trainer {
         if !self.checkpoint_is_due() || self.dev.is_empty() {
             return Ok(None);
         }
-        let scores = DevScores::of(&evaluate(&self.tagger, &self.dev, || ())?.report);
+        let scores = DevScores::of(&evaluate(&self.tagger(), &self.dev, || ())?.report);
         if self.progress.best.is_none_or(|best| scores.f1 > best.f1) {
             self.progress.best = Some(Best { update: self.progress.update, f1: scores.f1 });
             self.progress.evaluations_since_best = 0;
@@ -359,8 +361,8 @@ impl Trainer {
     /// What a checkpoint holds besides the progress.
     fn state(&self) -> [(&'static str, &[f32]); 4] {
         let [first, second] = self.optimizer.moments();
-        let encoder = self.tagger.engine().parameters().values();
-        let head = self.tagger.head().as_slice();
+        let encoder = self.model.engine().parameters().values();
+        let head = self.model.head.as_slice();
         [("encoder", encoder), ("head", head), ("first_moment", first), ("second_moment", second)]
     }
 
@@ -376,14 +378,14 @@ impl Trainer {
     }
 
     fn weights(&self) -> Weights {
-        let encoder = self.tagger.engine().parameters().values().to_vec();
-        Weights { encoder, head: *self.tagger.head() }
+        let encoder = self.model.engine().parameters().values().to_vec();
+        Weights { encoder, head: self.model.head }
     }
 
     fn set_weights(&mut self, weights: &Weights) {
-        let values = self.tagger.engine_mut().parameters_mut().values_mut();
+        let values = self.model.engine_mut().parameters_mut().values_mut();
         values.copy_from_slice(&weights.encoder);
-        *self.tagger.head_mut() = weights.head;
+        self.model.head = weights.head;
     }
 }
 

@@ -84,7 +84,7 @@ impl AdamW {
     }
 
     /// The moments `m` and `v`, in the order of the parts.
-    pub fn moments(&self) -> [&[f32]; 2] {
+    pub(crate) fn moments(&self) -> [&[f32]; 2] {
         [&self.first, &self.second]
     }
 

@@ -22,7 +22,7 @@ impl Read {
     /// Drops the sentences of domains that have more than `max_words` words, and says how many they were.
     /// Ready episodes stay as they are.
     #[must_use]
-    pub fn without_long(mut self, max_words: usize) -> (Self, usize) {
+    pub(crate) fn without_long(mut self, max_words: usize) -> (Self, usize) {
         let mut n_dropped = 0;
         if let Self::Domains(domains) = &mut self {
             for domain in domains {
@@ -70,7 +70,11 @@ pub fn read(files: &[PathBuf], leave_out: &[String]) -> Result<Read> {
 /// # Errors
 ///
 /// If a domain is too small to draw episodes from.
-pub fn judged_episodes(read: Read, shots: &[usize], limits: &Evaluation) -> Result<Vec<Episode>> {
+pub(crate) fn judged_episodes(
+    read: Read,
+    shots: &[usize],
+    limits: &Evaluation,
+) -> Result<Vec<Episode>> {
     match read {
         Read::Episodes(episodes) => Ok(first_of_each_domain(episodes, limits)),
         Read::Domains(domains) => {

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::data;
-use crate::model;
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -15,9 +14,17 @@ fn episodes() -> Vec<Episode> {
 }
 
 fn trainer(config: Config, dev: Vec<Episode>) -> Trainer {
+    let model = untrained(&config);
+    Trainer::start(config, model, Read::Episodes(episodes()), Read::Episodes(dev)).unwrap()
+}
+
+fn untrained(config: &Config) -> Trainee {
     let dir = repository().join("testdata/tiny-encoder");
-    let tagger = model::from_encoder(&dir, config.model.clone(), config.seed).unwrap();
-    Trainer::start(config, tagger, Read::Episodes(episodes()), Read::Episodes(dev)).unwrap()
+    let parameters = weights::load(&dir).unwrap();
+    let parameters = if config.model.case { with_shapes(parameters) } else { parameters };
+    let head = Head::new(&config.model, &mut Random::new(config.seed).named("head"));
+    let word_pieces = WordPieces::load(&dir).unwrap();
+    Trainee::new(Bert::new(parameters).unwrap(), word_pieces, config.model.clone(), head).unwrap()
 }
 
 /// The model with every part that learns: names, shapes, a legal loss, clipping apart.
@@ -49,7 +56,7 @@ fn everything_that_is_learned_moves_and_starts_where_it_should() {
     for (learned, allowed) in after.transitions.as_slice().iter().zip(constrained.as_slice()) {
         assert!(allowed.is_finite() || learned.to_bits() == 0);
     }
-    let weights = run.tagger().engine().parameters().weights();
+    let weights = run.model.engine().parameters().weights();
     let width = weights.embeddings.norm.weight.len();
     let rows: Vec<&[f32]> = weights.embeddings.segment.chunks(width).collect();
     assert_eq!(rows.len(), 12);
@@ -70,7 +77,7 @@ fn short_config() -> Config {
 
 fn final_bits(trainer: Trainer) -> (Vec<u32>, Progress) {
     let trained = trainer.finish().unwrap();
-    let values = trained.tagger.engine().parameters().values().iter();
+    let values = trained.tagger.engine().to_save().unwrap().values().iter();
     let bits = values.chain(trained.tagger.head().as_slice()).map(|value| value.to_bits());
     (bits.collect(), trained.progress)
 }
@@ -135,7 +142,7 @@ fn transitions_may_have_a_rate_of_their_own() {
 #[test]
 fn a_run_that_diverges_stops_with_a_diagnosis() {
     let mut trainer = trainer(short_config(), Vec::new());
-    trainer.tagger.head_mut().scale = f32::INFINITY;
+    trainer.model.head.scale = f32::INFINITY;
     let error = trainer.next().unwrap().unwrap_err();
     assert!(matches!(error, Error::Diverged { update: 1, .. }), "{error}");
     assert!(trainer.next().is_none());
@@ -145,11 +152,10 @@ fn a_run_that_diverges_stops_with_a_diagnosis() {
 fn drawn_episodes_need_a_number_of_updates() {
     let mut config = short_config();
     config.optimizer.updates = None;
-    let dir = repository().join("testdata/tiny-encoder");
-    let tagger = model::from_encoder(&dir, config.model.clone(), 0).unwrap();
+    let model = untrained(&config);
     let sentences = [episodes()[0].support.sentences(); 3].concat();
     let domain = crate::Domain { name: "d".into(), sentences };
     let none = Read::Episodes(Vec::new());
-    let error = Trainer::start(config, tagger, Read::Domains(vec![domain]), none).err().unwrap();
+    let error = Trainer::start(config, model, Read::Domains(vec![domain]), none).err().unwrap();
     assert!(error.to_string().contains("optimizer.updates"), "{error}");
 }

@@ -2,8 +2,8 @@
 //!
 //! `tests/golden/{crf,transitions}.json` are written by `scripts/golden_model.py`, never by this crate.
 
+use fewtag::CollapsedTransitions;
 use fewtag::crf::{self, Posterior, Transitions};
-use fewtag::transition::CollapsedTransitions;
 use fewtag::{Tag, TagSet};
 use serde::Deserialize;
 

@@ -2,8 +2,8 @@
 //!
 //! `tests/golden/emission.json` is written by `scripts/golden_model.py`, never by this crate.
 
+use fewtag::Context;
 use fewtag::emission::{EmissionScorer, Members, Mix, ScorerKind, Similarity, SupportVectors};
-use fewtag::settings::Context;
 use fewtag::{Matrix, Sentence, SupportSet, Tag, TagSet, Token};
 use serde::Deserialize;
 

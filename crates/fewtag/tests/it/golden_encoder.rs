@@ -4,7 +4,8 @@ use std::path::Path;
 
 use fewtag::Matrix;
 use fewtag::encoder::{
-    Activation, Bert, Engine, Frozen, Gradients, PackedBatch, Parameters, Piece, weights,
+    Activation, Bert, Engine, Frozen, Gradients, PackedBatch, Parameters, Piece, TrainableEngine,
+    weights,
 };
 use fewtag::train::optimizer::{
     AdamW, Rates, Schedule, clip_scale, encoder_parts, squared_gradient_norm,

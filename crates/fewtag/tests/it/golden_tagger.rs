@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use fewtag::TransitionMode;
 use fewtag::emission::{ScorerKind, Similarity};
 use fewtag::eval::EpisodeScore;
-use fewtag::evaluate::evaluate;
+use fewtag::eval::evaluate;
 use fewtag::head::Head;
-use fewtag::transition::TransitionMode;
 use fewtag::{Context, Episode, ModelSettings, Tagger, data};
 use serde::Deserialize;
 

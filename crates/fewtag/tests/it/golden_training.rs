@@ -3,11 +3,12 @@
 //! `tests/golden/model_training.json` and `model_dropout.json` are written by `scripts/golden_model.py`, never by this crate. Every batch
 //! holds all queries, so that the order of drawing them plays no part.
 
+use fewtag::encoder::{Bert, WordPieces, weights};
 use fewtag::eval::Summary;
 use fewtag::head::Head;
 use fewtag::train::config::{Batching, Config};
 use fewtag::train::source::Read;
-use fewtag::train::{Step, Trainer};
+use fewtag::train::{Step, Trainee, Trainer};
 use fewtag::{Episode, ModelSettings};
 use serde::Deserialize;
 
@@ -52,7 +53,7 @@ fn ten_updates_agree_with_pytorch() {
         assert_all_close(&name, &losses, &case.losses, 1e-5);
         let norms: Vec<f32> = steps.iter().map(|step| step.gradient_norm as f32).collect();
         assert_all_close(&name, &norms, &case.gradient_norms, 1e-4);
-        let head = trainer.tagger().head();
+        let head = *trainer.tagger().head();
         assert_all_close(&name, head.as_slice(), case.head.as_slice(), 1e-5);
     }
 }
@@ -79,9 +80,11 @@ fn one_batch(settings: &ModelSettings, episodes: &[Episode]) -> Config {
 }
 
 fn start(config: Config, head: Head, episodes: Vec<Episode>) -> Trainer {
-    let tagger = golden::tagger(&golden::testdata("tiny-encoder"), head);
-    let tagger = tagger.with_settings(config.model.clone()).expect("sensible settings");
-    Trainer::start(config, tagger, Read::Episodes(episodes), Read::Episodes(Vec::new()))
+    let encoder = golden::testdata("tiny-encoder");
+    let engine = Bert::new(weights::load(&encoder).expect("weights")).expect("an encoder");
+    let word_pieces = WordPieces::load(&encoder).expect("a tokenizer");
+    let model = Trainee::new(engine, word_pieces, config.model.clone(), head).expect("a model");
+    Trainer::start(config, model, Read::Episodes(episodes), Read::Episodes(Vec::new()))
         .expect("a trainer")
 }
 

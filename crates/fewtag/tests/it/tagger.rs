@@ -3,12 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use fewtag::emission::{ScorerKind, Similarity};
-use fewtag::evaluate::evaluate;
+use fewtag::encoder::{Bert, BertConfig, Engine, PackedBatch, Storage, WordPieces, weights};
+use fewtag::eval::evaluate;
 use fewtag::{
-    Adapted, Context, Episode, Error, ModelSettings, Sentence, SupportSet, Tag, Tagged, Tagger,
-    Token, TransitionMode, data, model,
+    Adapted, Context, Episode, Error, Matrix, ModelSettings, Result, Sentence, SupportSet, Tag,
+    Tagged, Tagger, Token, TransitionMode, data, model,
 };
 
 fn testdata(name: &str) -> PathBuf {
@@ -16,9 +18,7 @@ fn testdata(name: &str) -> PathBuf {
 }
 
 fn tagger(settings: ModelSettings) -> Tagger {
-    let mut tagger = model::from_encoder(&testdata("tiny-encoder"), settings, 7).unwrap();
-    tagger.head_mut().scale = 0.5;
-    tagger
+    model::from_encoder(&testdata("tiny-encoder"), settings, 7).unwrap().with_scale(0.5)
 }
 
 fn prototype(context: Context) -> ModelSettings {
@@ -286,4 +286,36 @@ fn a_name_fades_as_examples_come() {
     };
     let shares = [1, 2, 5, 20].map(share_of_name);
     assert!(shares.is_sorted_by(|a, b| a > b), "{shares:?}");
+}
+
+/// An engine that tags and can do nothing else.
+struct ReadsOnly(Bert);
+
+impl Engine for ReadsOnly {
+    fn config(&self) -> &BertConfig {
+        self.0.config()
+    }
+
+    fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix> {
+        self.0.encode_rows(batch, rows)
+    }
+}
+
+#[test]
+fn an_engine_that_cannot_train_tags_as_well_and_is_not_saved() {
+    let dir = testdata("tiny-encoder");
+    let episode = &data::read_episodes(&testdata("tiny-episodes.json")).unwrap()[0];
+    let words: Vec<&str> = episode.queries[0].words().collect();
+    for context in [Context::Separate, Context::Paired] {
+        let whole = tagger(prototype(context));
+        let engine = ReadsOnly(Bert::new(weights::load(&dir).unwrap()).unwrap());
+        let pieces = WordPieces::load(&dir).unwrap();
+        let only = Tagger::new(Arc::new(engine), pieces, prototype(context), *whole.head());
+        let only = only.unwrap();
+        let answer = |tagger: &Tagger| tagger.adapt(&episode.support).unwrap().tag(&words).unwrap();
+        assert_eq!(answer(&only), answer(&whole));
+        let target = tempfile::tempdir().unwrap();
+        let refusal = model::save(&only, target.path(), Storage::F32);
+        assert!(matches!(refusal, Err(Error::NothingToSave)));
+    }
 }

@@ -26,7 +26,7 @@ use crate::{hints, sources};
   fewtag data check examples/weather.conll examples/music.conll
   fewtag data check examples/weather.conll --shots 1 --strict --output json")]
 pub(crate) struct Args {
-    /// Files of labelled sentences in any format (docs/data.md), or directories of them; `-` is standard input
+    /// Files of labelled sentences in any format (docs/reference/data.md), or directories of them; `-` is standard input
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// A tag in fewer sentences than this is a finding, counted as `fewtag sample` counts

@@ -21,7 +21,7 @@ use crate::{hints, sources};
   fewtag data convert examples/weather.conll weather.rasa.yml
   fewtag data convert examples/weather.conll - --to inline")]
 pub(crate) struct Args {
-    /// File of labelled sentences in any format (docs/data.md), or a directory of them; `-` is standard input
+    /// File of labelled sentences in any format (docs/reference/data.md), or a directory of them; `-` is standard input
     input: PathBuf,
     /// File to write; `-` is standard output
     output: PathBuf,

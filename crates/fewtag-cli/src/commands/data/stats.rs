@@ -21,7 +21,7 @@ use crate::commands::values;
   fewtag data stats examples/weather.conll examples/music.conll
   fewtag data stats examples/weather.conll --shots 1,2 --episodes 20 --output markdown")]
 pub(crate) struct Args {
-    /// Files of labelled sentences in any format (docs/data.md), or directories of them; `-` is standard input
+    /// Files of labelled sentences in any format (docs/reference/data.md), or directories of them; `-` is standard input
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// The shots whose support sets are measured

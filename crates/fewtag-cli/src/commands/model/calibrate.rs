@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use fewtag::calibrate::{Predictions, Temperature};
 use fewtag::eval::{Format, table};
+use fewtag::eval::{Predictions, Temperature};
 use fewtag::{Episode, ModelSettings, model};
 
 use crate::commands::values;
@@ -23,7 +23,7 @@ use crate::sources;
 pub(crate) struct Args {
     /// Model directory written by `fewtag train`
     model: PathBuf,
-    /// Episode files (docs/episodes.md), or directories of them; `-` is standard input
+    /// Episode files (docs/guide/episodes.md), or directories of them; `-` is standard input
     #[arg(required = true)]
     episodes: Vec<PathBuf>,
     /// Leave the model as it is

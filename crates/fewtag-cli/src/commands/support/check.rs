@@ -18,13 +18,13 @@ use crate::sources;
 /// Say what is wrong or weak in labelled sentences before you trust what is learned from them
 ///
 /// Tags each sentence from all the others and tells which labels are found again, which are taken for each
-/// other, and what contradicts itself, is missing or too long; each with its place and a remedy (docs/support.md).
+/// other, and what contradicts itself, is missing or too long; each with its place and a remedy (docs/guide/support.md).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   fewtag support check examples/music.txt
   fewtag support check examples/music.conll --format json")]
 pub(crate) struct Args {
-    /// Labelled sentences in any data format (docs/data.md), or a directory of them; `-` is standard input
+    /// Labelled sentences in any data format (docs/reference/data.md), or a directory of them; `-` is standard input
     file: PathBuf,
     #[command(flatten)]
     read: SupportArgs,

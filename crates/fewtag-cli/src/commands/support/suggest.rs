@@ -18,14 +18,14 @@ use crate::sources;
 
 /// Choose the unlabelled sentences that would teach most if they were labelled next
 ///
-/// Those whose words resemble many of which the tagger is unsure and which no example resembles (docs/support.md). They
+/// Those whose words resemble many of which the tagger is unsure and which no example resembles (docs/guide/support.md). They
 /// are printed with the labels that the tagger would give now, to be corrected. The pool is read as a stream.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   fewtag support suggest examples/music.txt --pool lines.txt
   fewtag support suggest examples/music.txt --pool lines.txt -n 20 --format inline > to-correct.txt")]
 pub(crate) struct Args {
-    /// Labelled sentences to learn from, in any data format (docs/data.md), or a directory of them; `-` is standard input
+    /// Labelled sentences to learn from, in any data format (docs/reference/data.md), or a directory of them; `-` is standard input
     file: PathBuf,
     /// Unlabelled sentences, one a line, or a directory of such files; `-` is standard input; may be repeated
     #[arg(long, value_name = "FILE", required = true)]
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
         OutputFormat::Data(format) => {
             let mut writer = Writer::new(format, out);
             for Suggestion { sentence, tagged, .. } in &chosen {
-                writer.sentence(&fewtag::answer::labelled(sentence, tagged)?)?;
+                writer.sentence(&fewtag::answer::labelled(sentence, tagged))?;
             }
             writer.finish()?;
         }

@@ -33,7 +33,7 @@ use threshold::{Threshold, thresholds};
 
 /// Tag text with the slots of a few labelled examples, without training
 ///
-/// The examples are the support set: a file in any data format (docs/data.md), or `--example` sentences. Text comes
+/// The examples are the support set: a file in any data format (docs/reference/data.md), or `--example` sentences. Text comes
 /// from the arguments, from `--input` files, or from standard input, one sentence a line.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

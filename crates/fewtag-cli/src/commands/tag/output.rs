@@ -47,7 +47,7 @@ impl<W: Write> Output<'_, W> {
                 writeln!(out)?;
             }
             Self::Data(writer) => {
-                writer.sentence(&fewtag::answer::labelled(answer.sentence, answer.tagged)?)?;
+                writer.sentence(&fewtag::answer::labelled(answer.sentence, answer.tagged))?;
             }
             Self::Html { page, .. } => page.add(answer),
         }

@@ -15,12 +15,13 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::body::Json;
-use super::tag::{blocking, learner, replies};
 use crate::App;
 use crate::error::{ApiError, ApiResult, Code, ErrorResponses};
+use crate::replies::replies;
 use crate::request::{
     NewExample, check_batch, check_name, check_support, draft, prepare, sentences,
 };
+use crate::service::blocking;
 use crate::store::{Draft, Expected};
 use region::{LabelConfig, span};
 
@@ -156,7 +157,7 @@ pub async fn predict(
     check_batch(request.tasks.len(), &limits)?;
     let texts =
         request.tasks.iter().map(|task| text(task, &config.key)).collect::<ApiResult<Vec<_>>>()?;
-    let (version, answers) = match learner(&app, &name, app.tagger.settings().context).await {
+    let (version, answers) = match app.learner(&name, None).await {
         Ok((version, learner)) => {
             let prepared =
                 blocking(move || prepare(&learner, texts, &Arc::default(), (&limits, "tasks")));

@@ -1,108 +1,20 @@
-//! Words to vectors: which sequences the encoder reads, and which of its rows are word vectors.
+//! Sequences through the encoder, for tagging and for training.
 //!
-//! ```text
-//! paired    [CLS] q [SEP] sᵢ [SEP]   segments 0…0 1…1   → Qᵢ [n, d] and Kᵢ [mᵢ, d], stacked
-//! alone     [CLS] x [SEP]            segment 0          → X [n, d]
-//! name      [CLS] words [SEP]        segment 0          → the mean of all its pieces, [1, d]
-//! ```
-//!
-//! A word's vector is the last layer's row of its first piece. Sequences run through the encoder in chunks of
-//! about [`CHUNK`] pieces. The cut depends on the sequences alone, and gradients are added chunk by chunk in
-//! order; so neither the number of threads nor the memory for activations changes a bit of the result.
-//! Activations that do not fit the budget are computed again during the backward pass.
+//! Sequences run through the encoder in chunks of about [`CHUNK`] pieces. The cut depends on the sequences alone, and
+//! gradients are added chunk by chunk in order; so neither the number of threads nor the memory for activations changes a
+//! bit of the result. Activations that do not fit the budget are computed again during the backward pass.
 
 use std::ops::Range;
 
-use crate::encoder::{
-    BertConfig, Dropout, Engine, Gradients, PackedBatch, Piece, Pieces, Trace, WordPieces,
-};
+use super::Sequence;
+use crate::encoder::{BertConfig, Dropout, Engine, Gradients, PackedBatch, Trace, TrainableEngine};
 use crate::error::Result;
-use crate::matrix::{Matrix, add_scaled};
+use crate::matrix::Matrix;
 use crate::random::Random;
 
 /// Pieces per chunk: enough rows to keep the matrix products busy, few enough that their activations stay
 /// around 200 MB for a small encoder.
 const CHUNK: usize = 1024;
-
-/// One sequence for the encoder, and which of its rows are wanted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sequence {
-    pieces: Vec<Piece>,
-    /// Positions of pieces, increasing.
-    wanted: Vec<usize>,
-    /// Whether the wanted rows become one, their mean.
-    is_mean: bool,
-}
-
-impl Sequence {
-    /// `[CLS] sentence [SEP]`: one row per word.
-    #[must_use]
-    pub fn alone(sentence: &Pieces, frame: &WordPieces) -> Self {
-        let wanted = sentence.first.iter().map(|first| first + 1).collect();
-        Self { pieces: framed(sentence, frame), wanted, is_mean: false }
-    }
-
-    /// `[CLS] name [SEP]`: one row, the mean over the pieces of a label's name.
-    #[must_use]
-    pub fn name(name: &Pieces, frame: &WordPieces) -> Self {
-        let wanted = (1..=name.ids.len()).collect();
-        Self { pieces: framed(name, frame), wanted, is_mean: true }
-    }
-
-    /// `[CLS] query [SEP] support [SEP]`: the rows of the query's words, then those of the support's.
-    #[must_use]
-    pub fn paired(query: &Pieces, support: &Pieces, frame: &WordPieces) -> Self {
-        let mut pieces = framed(query, frame);
-        let start = pieces.len();
-        pieces.extend(support.of_segment(1));
-        pieces.push(Piece { id: frame.sep(), segment: 1 });
-        let of_query = query.first.iter().map(|first| first + 1);
-        let of_support = support.first.iter().map(|first| first + start);
-        Self { pieces, wanted: of_query.chain(of_support).collect(), is_mean: false }
-    }
-
-    /// The number of pieces, special ones included.
-    #[must_use]
-    pub fn n_pieces(&self) -> usize {
-        self.pieces.len()
-    }
-
-    /// The rows of the wanted pieces in a batch where the sequence starts at row `start`.
-    fn rows(&self, start: usize) -> impl Iterator<Item = usize> {
-        self.wanted.iter().map(move |at| start + at)
-    }
-
-    /// The answer from the rows of `hidden` that hold the wanted pieces.
-    fn gather(&self, hidden: &Matrix, rows: impl Iterator<Item = usize>) -> Matrix {
-        let rows = rows.map(|row| hidden.row(row));
-        if self.is_mean {
-            let mut mean = Matrix::zeros(1, hidden.n_cols());
-            rows.for_each(|row| add_scaled(mean.row_mut(0), self.weight(), row));
-            return mean;
-        }
-        Matrix::new(rows.flatten().copied().collect(), hidden.n_cols())
-    }
-
-    /// The transpose of [`Sequence::gather`]: puts the gradients of the answer where it came from, in a sequence that starts
-    /// at row `start`.
-    fn scatter(&self, d_read: &Matrix, d_hidden: &mut Matrix, start: usize) {
-        for (n, row) in self.rows(start).enumerate() {
-            let d = d_read.row(if self.is_mean { 0 } else { n });
-            add_scaled(d_hidden.row_mut(row), self.weight(), d);
-        }
-    }
-
-    /// The weight of a wanted row in its row of the answer.
-    fn weight(&self) -> f32 {
-        if self.is_mean { 1.0 / self.wanted.len() as f32 } else { 1.0 }
-    }
-}
-
-/// `[CLS] inner [SEP]` in segment 0.
-fn framed(inner: &Pieces, frame: &WordPieces) -> Vec<Piece> {
-    let edge = |id| Piece { id, segment: 0 };
-    [edge(frame.cls())].into_iter().chain(inner.of_segment(0)).chain([edge(frame.sep())]).collect()
-}
 
 /// Reads every sequence; the answer for one is its wanted rows, `[n_wanted, d]` (`[1, d]` for a name).
 ///
@@ -118,9 +30,7 @@ pub fn embed(engine: &dyn Engine, sequences: &[Sequence]) -> Result<Vec<Matrix>>
         let wanted: Vec<usize> = placed.flat_map(|(s, place)| s.rows(place.start)).collect();
         let hidden = engine.encode_rows(&batch, &wanted)?;
         let mut rows = 0..hidden.n_rows();
-        read.extend(
-            sequences.iter().map(|s| s.gather(&hidden, rows.by_ref().take(s.wanted.len()))),
-        );
+        read.extend(sequences.iter().map(|s| s.gather(&hidden, rows.by_ref().take(s.n_wanted()))));
     }
     Ok(read)
 }
@@ -145,7 +55,7 @@ struct Chunk {
 ///
 /// As [`embed`].
 pub fn embed_for_training<'a>(
-    engine: &dyn Engine,
+    engine: &dyn TrainableEngine,
     sequences: &'a [Sequence],
     dropout: Option<Dropout>,
     budget: usize,
@@ -160,7 +70,7 @@ pub fn embed_for_training<'a>(
         let (hidden, trace) = engine.encode_for_training(&batch, dropout)?;
         let placed = sequences[range.clone()].iter().zip(batch.sequences());
         read.extend(placed.map(|(s, place)| s.gather(&hidden, s.rows(place.start))));
-        let bytes = trace_bytes(engine.parameters().config(), &batch);
+        let bytes = trace_bytes(engine.config(), &batch);
         // Room for one more trace stays free, for a chunk that is computed again beside the kept ones.
         let keep = kept + 2 * bytes <= budget;
         kept += if keep { bytes } else { 0 };
@@ -173,32 +83,25 @@ impl Tape<'_> {
     /// Adds the gradients of the encoder's parameters to `gradients`, given those of the rows that
     /// [`embed_for_training`] gave, one matrix per sequence of the same shape.
     ///
-    /// # Errors
-    ///
-    /// As [`embed`]; in practice none, since the forward pass went well.
-    ///
     /// # Panics
     ///
-    /// If `d_read` has another number of matrices than there are sequences.
+    /// If `engine` is not the one of the forward pass, or `d_read` has another number of matrices than there are sequences.
     pub fn backward(
         self,
-        engine: &dyn Engine,
+        engine: &dyn TrainableEngine,
         d_read: &[Matrix],
         gradients: &mut Gradients,
-    ) -> Result<()> {
+    ) {
         assert_eq!(d_read.len(), self.sequences.len(), "one gradient per sequence");
         for Chunk { range, batch, dropout, trace } in self.chunks {
-            let trace = match trace {
-                Some(trace) => trace,
-                None => engine.encode_for_training(&batch, dropout)?.1,
-            };
+            let again = || engine.encode_for_training(&batch, dropout);
+            let trace = trace.unwrap_or_else(|| again().expect("it was read once already").1);
             let mut d_hidden = Matrix::zeros(batch.n_pieces(), engine.width());
             for (n, at) in range.enumerate() {
                 self.sequences[at].scatter(&d_read[at], &mut d_hidden, batch.rows(n).start);
             }
             engine.backward(&batch, &trace, d_hidden, gradients);
         }
-        Ok(())
     }
 }
 
@@ -241,56 +144,29 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::encoder::{Bert, Frozen, Input, Parameters, weights};
+    use crate::encoder::{Bert, Piece, Pieces, WordPieces, weights};
 
     /// An encoder whose row for a piece is `[id, segment, row in the batch]`.
-    struct Echo(Parameters);
+    struct Echo(BertConfig);
 
     impl Engine for Echo {
-        fn parameters(&self) -> &Parameters {
+        fn config(&self) -> &BertConfig {
             &self.0
         }
 
-        fn parameters_mut(&mut self) -> &mut Parameters {
-            &mut self.0
-        }
-
-        fn frozen(&self) -> Frozen {
-            Frozen::Nothing
-        }
-
-        fn forward(&self, batch: &PackedBatch, _: Input, _: Range<usize>) -> Result<Matrix> {
-            let rows = batch.pieces().iter().enumerate();
-            let rows = rows.flat_map(|(row, p)| [p.id as f32, f32::from(p.segment), row as f32]);
-            Ok(Matrix::new(rows.collect(), 3))
-        }
-
-        fn forward_for_training(
-            &self,
-            batch: &PackedBatch,
-            input: Input,
-            layers: Range<usize>,
-            _: Option<Dropout>,
-        ) -> Result<(Matrix, Trace)> {
-            Ok((self.forward(batch, input, layers)?, Trace::new(())))
-        }
-
-        fn backward(
-            &self,
-            _: &PackedBatch,
-            _: &Trace,
-            _: Matrix,
-            _: &mut Gradients,
-        ) -> Option<Matrix> {
-            unreachable!("these tests only read")
+        fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix> {
+            let row = |&row: &usize| {
+                let Piece { id, segment } = batch.pieces()[row];
+                [id as f32, f32::from(segment), row as f32]
+            };
+            Ok(Matrix::new(rows.iter().flat_map(row).collect(), 3))
         }
     }
 
     fn echo() -> Echo {
         let json = r#"{"hidden_size": 3, "num_hidden_layers": 1, "num_attention_heads": 1,
             "intermediate_size": 1, "vocab_size": 300, "max_position_embeddings": 9}"#;
-        let config = BertConfig::from_json(json).unwrap();
-        Echo(Parameters::zeros(&config))
+        Echo(BertConfig::from_json(json).unwrap())
     }
 
     fn word_pieces() -> WordPieces {
@@ -356,7 +232,7 @@ mod tests {
         let mut random = Random::new(6);
         let mut d_read = embed(&engine, &sequences).unwrap();
         d_read.iter_mut().flat_map(Matrix::values_mut).for_each(|d| *d = random.normal() as f32);
-        let mut gradients = Gradients::zeros(engine.parameters().config());
+        let mut gradients = Gradients::zeros(engine.config());
         run(&engine, &sequences, &d_read, &mut gradients);
         gradients
     }
@@ -365,7 +241,7 @@ mod tests {
     fn several_chunks_have_the_gradients_of_one_batch() {
         let chunked = gradients(|engine, sequences, d_read, gradients| {
             let (_, tape) = embed_for_training(engine, sequences, None, usize::MAX).unwrap();
-            tape.backward(engine, d_read, gradients).unwrap();
+            tape.backward(engine, d_read, gradients);
         });
         let whole = gradients(|engine, sequences, d_read, gradients| {
             let batch = packed(sequences);
@@ -389,7 +265,7 @@ mod tests {
     fn chunks_that_are_computed_again_change_no_bit() {
         let with_budget = |share: Option<usize>| {
             gradients(|engine, sequences, d_read, gradients| {
-                let whole = trace_bytes(engine.parameters().config(), &packed(sequences));
+                let whole = trace_bytes(engine.config(), &packed(sequences));
                 let budget = share.map_or(usize::MAX, |percent| whole * percent / 100);
                 let dropout = Some(Dropout { rate: 0.1, seed: 5 });
                 let (_, tape) = embed_for_training(engine, sequences, dropout, budget).unwrap();
@@ -399,7 +275,7 @@ mod tests {
                     Some(0) => assert_eq!(n_kept, 0),
                     Some(_) => assert!((1..tape.chunks.len()).contains(&n_kept), "{n_kept}"),
                 }
-                tape.backward(engine, d_read, gradients).unwrap();
+                tape.backward(engine, d_read, gradients);
             })
         };
         let kept = with_budget(None);

@@ -13,9 +13,9 @@
 
 use rayon::prelude::*;
 
+use super::{Cell, Table};
 use crate::domain::Episode;
 use crate::error::Result;
-use crate::eval::{Cell, Table};
 use crate::head::Head;
 use crate::matrix::Matrix;
 use crate::settings::ModelSettings;

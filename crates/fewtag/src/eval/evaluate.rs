@@ -6,10 +6,10 @@
 
 use rayon::prelude::*;
 
+use super::{EpisodeScore, Judged, Report};
 use crate::adapted::Tagged;
 use crate::domain::{Episode, Sentence};
 use crate::error::{Error, Result};
-use crate::eval::{EpisodeScore, Judged, Report};
 use crate::tagger::Tagger;
 
 /// What a tagger made of some episodes.

@@ -1,0 +1,97 @@
+//! What the handlers ask for: the learner of a domain or of a request's examples, and the check of a domain.
+
+use std::sync::Arc;
+
+use fewtag::support::Report;
+use fewtag::{Context, SupportSet};
+
+use crate::Shared;
+use crate::error::{ApiError, ApiResult, Code};
+use crate::learner::{Key, Learner, Owner};
+use crate::request::{self, NewExample};
+
+impl Shared {
+    /// The current version of a domain and its learner, from memory if it has not changed; without a context in the model's.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such domain, or its examples cannot be read.
+    pub async fn learner(
+        &self,
+        name: &str,
+        context: Option<Context>,
+    ) -> ApiResult<(i64, Arc<Learner>)> {
+        let context = context.unwrap_or(self.tagger.settings().context);
+        let version = self.store.version(name).await?;
+        let key = Key { owner: Owner::Domain(name.to_owned()), context };
+        if let Some(learner) = self.known(&key, version) {
+            return Ok((version, learner));
+        }
+        let domain = self.store.read(name).await?; // Perhaps a newer version already.
+        let (version, tagger) = (domain.version, self.tagger.clone());
+        let learner = blocking(move || {
+            let support = request::support(&domain.examples)?;
+            Ok(Arc::new(Learner::new(&tagger, support, context)?))
+        })
+        .await?;
+        Ok((version, self.learners.keep(key, version, learner)))
+    }
+
+    /// The learner of a request's examples, from memory if a request before had the same; `place` is where they stand.
+    ///
+    /// # Errors
+    ///
+    /// If an example makes no sense; the error names its place.
+    pub fn learner_of(
+        &self,
+        examples: &[NewExample],
+        context: Option<Context>,
+        place: String,
+    ) -> ApiResult<Arc<Learner>> {
+        let context = context.unwrap_or(self.tagger.settings().context);
+        let key = Key { owner: Owner::Request(request::digest(examples)), context };
+        if let Some(learner) = self.known(&key, 0) {
+            return Ok(learner);
+        }
+        let sentences = request::sentences(examples, &self.config.limits, &place)?;
+        let set = SupportSet::new(sentences).map_err(|error| ApiError::from(error).at(place))?;
+        let learner = Arc::new(Learner::new(&self.tagger, set, context)?);
+        Ok(self.learners.keep(key, 0, learner))
+    }
+
+    fn known(&self, key: &Key, version: i64) -> Option<Arc<Learner>> {
+        let learner = self.learners.find(key, version);
+        let counter =
+            if learner.is_some() { &self.metrics.cache_hits } else { &self.metrics.cache_misses };
+        counter.inc();
+        learner
+    }
+
+    /// What is wrong or weak in the examples of a domain, and in which version of it.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such domain, or the queue is too full to read it.
+    pub async fn check(self: Arc<Self>, name: &str) -> ApiResult<(i64, Report)> {
+        let (version, learner) = self.learner(name, None).await?;
+        let report = blocking(move || {
+            let sentences = learner.support().sentences();
+            let costs = sentences.iter().map(|sentence| learner.cost_of(sentence.words()));
+            let _room = self.queue.reserve(costs.sum::<ApiResult<usize>>()?)?;
+            Ok(fewtag::support::check(learner.tagger(), sentences)?)
+        });
+        Ok((version, report.await?))
+    }
+}
+
+/// Runs what takes long where it does not keep others waiting.
+///
+/// # Errors
+///
+/// Those of the work, and [`Code::Internal`] if it panics.
+pub async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> ApiResult<T> + Send + 'static,
+) -> ApiResult<T> {
+    let failed = |_| Err(ApiError::new(Code::Internal, "the request could not be prepared"));
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(failed)
+}

@@ -1,0 +1,97 @@
+//! One sequence for the encoder, and which of its rows are word vectors.
+//!
+//! ```text
+//! paired    [CLS] q [SEP] sᵢ [SEP]   segments 0…0 1…1   → Qᵢ [n, d] and Kᵢ [mᵢ, d], stacked
+//! alone     [CLS] x [SEP]            segment 0          → X [n, d]
+//! name      [CLS] words [SEP]        segment 0          → the mean of all its pieces, [1, d]
+//! ```
+//!
+//! A word's vector is the last layer's row of its first piece.
+
+use crate::encoder::{Piece, Pieces, WordPieces};
+use crate::matrix::{Matrix, add_scaled};
+
+/// One sequence for the encoder, and which of its rows are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sequence {
+    pub(super) pieces: Vec<Piece>,
+    /// Positions of pieces, increasing.
+    wanted: Vec<usize>,
+    /// Whether the wanted rows become one, their mean.
+    is_mean: bool,
+}
+
+impl Sequence {
+    /// `[CLS] sentence [SEP]`: one row per word.
+    #[must_use]
+    pub fn alone(sentence: &Pieces, frame: &WordPieces) -> Self {
+        let wanted = sentence.first.iter().map(|first| first + 1).collect();
+        Self { pieces: framed(sentence, frame), wanted, is_mean: false }
+    }
+
+    /// `[CLS] name [SEP]`: one row, the mean over the pieces of a label's name.
+    #[must_use]
+    pub fn name(name: &Pieces, frame: &WordPieces) -> Self {
+        let wanted = (1..=name.ids.len()).collect();
+        Self { pieces: framed(name, frame), wanted, is_mean: true }
+    }
+
+    /// `[CLS] query [SEP] support [SEP]`: the rows of the query's words, then those of the support's.
+    #[must_use]
+    pub fn paired(query: &Pieces, support: &Pieces, frame: &WordPieces) -> Self {
+        let mut pieces = framed(query, frame);
+        let start = pieces.len();
+        pieces.extend(support.of_segment(1));
+        pieces.push(Piece { id: frame.sep(), segment: 1 });
+        let of_query = query.first.iter().map(|first| first + 1);
+        let of_support = support.first.iter().map(|first| first + start);
+        Self { pieces, wanted: of_query.chain(of_support).collect(), is_mean: false }
+    }
+
+    /// The number of rows that are read off the encoder.
+    pub(super) fn n_wanted(&self) -> usize {
+        self.wanted.len()
+    }
+
+    /// The number of pieces, special ones included.
+    #[must_use]
+    pub fn n_pieces(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// The rows of the wanted pieces in a batch where the sequence starts at row `start`.
+    pub(super) fn rows(&self, start: usize) -> impl Iterator<Item = usize> {
+        self.wanted.iter().map(move |at| start + at)
+    }
+
+    /// The answer from the rows of `hidden` that hold the wanted pieces.
+    pub(super) fn gather(&self, hidden: &Matrix, rows: impl Iterator<Item = usize>) -> Matrix {
+        let rows = rows.map(|row| hidden.row(row));
+        if self.is_mean {
+            let mut mean = Matrix::zeros(1, hidden.n_cols());
+            rows.for_each(|row| add_scaled(mean.row_mut(0), self.weight(), row));
+            return mean;
+        }
+        Matrix::new(rows.flatten().copied().collect(), hidden.n_cols())
+    }
+
+    /// The transpose of [`Sequence::gather`]: puts the gradients of the answer where it came from, in a sequence that starts
+    /// at row `start`.
+    pub(super) fn scatter(&self, d_read: &Matrix, d_hidden: &mut Matrix, start: usize) {
+        for (n, row) in self.rows(start).enumerate() {
+            let d = d_read.row(if self.is_mean { 0 } else { n });
+            add_scaled(d_hidden.row_mut(row), self.weight(), d);
+        }
+    }
+
+    /// The weight of a wanted row in its row of the answer.
+    fn weight(&self) -> f32 {
+        if self.is_mean { 1.0 / self.wanted.len() as f32 } else { 1.0 }
+    }
+}
+
+/// `[CLS] inner [SEP]` in segment 0.
+fn framed(inner: &Pieces, frame: &WordPieces) -> Vec<Piece> {
+    let edge = |id| Piece { id, segment: 0 };
+    [edge(frame.cls())].into_iter().chain(inner.of_segment(0)).chain([edge(frame.sep())]).collect()
+}
