@@ -29,7 +29,7 @@ from reference.train import Batch, Optimisation, batch_loss, train
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "crates/fewtag/tests/golden"
 CONTEXTS = ("paired", "separate")
-MIX = {"attention": -0.7, "sharpness": 0.9, "nearness": 0.4, "gate": -0.3, "name": 0.5}  # Logarithms, and a logit.
+MIX = {"attention": -0.7, "sharpness": 0.9, "nearness": 0.4, "gate": -0.3, "name": 0.5, "regression": 0.6, "ridge": 0.8}  # Logarithms, and a logit.
 TAGS = ["O", "B-a", "I-a", "B-b", "B-c", "I-c"]  # `b` has no I, as happens with small supports.
 
 
@@ -168,7 +168,7 @@ def emission_file() -> dict:
     cases = [
         emission_case(context, scorer, kind, weight, sentences, queries, keys, names, above)
         for context, scorer, kind in itertools.product(CONTEXTS, SCORERS, SIMILARITIES)
-        for weight in ((0.0, 0.5) if scorer in ("prototype", "mixed") else (0.0,))
+        for weight in ((0.0, 0.5) if scorer in ("prototype", "mixed", "fitted") else (0.0,))
     ]
     vectors = {"queries": numbers(queries), "keys": [numbers(k) for k in keys], "names": numbers(names)}
     return {"tags": TAGS, "support": sentences} | vectors | {"above": numbers(above), "mix": MIX, "cases": cases}
@@ -188,7 +188,7 @@ def emission_case(context, scorer, kind, weight, sentences, queries, keys, names
     case = {"context": context, "scorer": scorer, "similarity": kind, "label_names": weight}
     case |= {"emissions": numbers(scores), "d_queries": numbers(below[0] if context == "paired" else below[0][:1])}
     case |= {"d_keys": [numbers(x) for x in below[2:]], "d_names": numbers(below[1]) if weight else None}
-    return case | ({"d_mix": dict(zip(MIX, map(numbers, d_mix)))} if scorer == "mixed" else {})
+    return case | ({"d_mix": dict(zip(MIX, map(numbers, d_mix)))} if scorer in ("mixed", "fitted") else {})
 
 
 # The whole model on the tiny encoder.
@@ -257,6 +257,7 @@ def combinations() -> list[Settings]:
             ("nearest", "cosine", 0.0, "transfer"),
             ("soft", "projection", 0.0, "transfer"),
             ("mixed", "projection", 0.5, "transfer"),
+            ("fitted", "projection", 0.5, "transfer"),
         )
     ]
 
@@ -295,7 +296,7 @@ def training_file(encoder: Path, read: list[episodes.Episode]) -> dict:
 def dropout_file(encoder: Path, read: list[episodes.Episode]) -> dict:
     """The loss of one batch and the norm of its gradient under dropout: moments over many draws."""
     rate, draws, cases = 0.1, 400, []
-    for settings in (combinations()[1], combinations()[12]):
+    for settings in (combinations()[1], combinations()[13]):
         tagger = seeded_tagger(encoder, settings, SCALE, rate).train()
         torch.manual_seed(5)
         samples = []

@@ -8,7 +8,7 @@ Paired context has one pair per support sentence; separate context has a single 
 import torch
 from torch import Tensor
 
-SCORERS = ("mn", "nmn", "prototype", "nearest", "soft", "mixed")
+SCORERS = ("mn", "nmn", "prototype", "nearest", "soft", "mixed", "fitted")
 SIMILARITIES = ("dot", "cosine", "squared_distance", "projection")
 
 
@@ -41,6 +41,21 @@ def mixed(kind: str, query: Tensor, words: Tensor, name: Tensor | None, mix: dic
     return (1 - gate) * prototype + gate * mix["nearness"].exp() * (near * cosines).sum(1)
 
 
+def regression(query: Tensor, tags: list[tuple[Tensor, Tensor | None]], mix: dict[str, Tensor]) -> Tensor:
+    """[n, L]: weighted ridge regression from vectors to tags. `tags` has the words [m, d] and the name of every tag."""
+    vectors, weights, targets = [], [], []
+    for t, (words, name) in enumerate(tags):
+        counts = torch.ones(len(words), dtype=query.dtype)
+        if name is not None:
+            words, counts = torch.cat([words, name[None]]), torch.cat([counts, mix["name"].exp()[None]])
+        vectors.append(words)
+        weights.append(counts / counts.sum().sqrt())
+        targets.append(torch.nn.functional.one_hot(torch.full((len(words),), t), len(tags)).to(query.dtype))
+    x, w, y = torch.cat(vectors), torch.cat(weights), torch.cat(targets)
+    s = mix["ridge"].exp() * torch.eye(x.shape[1], dtype=x.dtype) + (x * w[:, None]).T @ x
+    return query @ torch.linalg.solve(s, (x * w[:, None]).T @ y)
+
+
 def emissions(
     scorer: str,
     kind: str,
@@ -49,12 +64,14 @@ def emissions(
     names: tuple[float, Tensor] | None = None,
     mix: dict[str, Tensor] | None = None,
 ) -> Tensor:
-    """[n, L]. `names` = (weight, label-name vectors [L, d]) is mixed into prototypes; `mix` is what `mixed` learns."""
-    if scorer == "mixed":
+    """[n, L]. `names` = (weight, label-name vectors [L, d]) is mixed into prototypes; `mix` is what `mixed` and `fitted` learn."""
+    if scorer in ("mixed", "fitted"):
         query = torch.stack([q for q, _ in pairs]).mean(0)
         words, columns = torch.cat([k for _, k in pairs]), torch.cat(members).T
         name = lambda t: None if names is None else names[1][t]
-        return torch.stack([mixed(kind, query, words[c > 0], name(t), mix) for t, c in enumerate(columns)], 1)
+        tags = [(words[c > 0], name(t)) for t, c in enumerate(columns)]
+        scores = torch.stack([mixed(kind, query, *tag, mix) for tag in tags], 1)
+        return scores if scorer == "mixed" else scores + mix["regression"].exp() * regression(query, tags, mix)
     counts = sum(m.sum(0) for m in members)
     if scorer == "prototype":
         prototypes = sum(m.T @ k for (_, k), m in zip(pairs, members)) / counts[:, None]

@@ -15,20 +15,22 @@ from .episodes import Sentence
 from .tags import name_words, tag_set
 
 
-# Where the mixed scorer starts: α = 0.2, β = ν = 20, g = 0.3, κ = ½, as logarithms and a logit.
+# Where the mixed scorer starts: α = 0.2, β = ν = 20, g = 0.3, κ = ½, ρ = 5, λ = 50, as logarithms and a logit.
 MIX = {
     "attention": math.log(0.2),
     "sharpness": math.log(20),
     "nearness": math.log(20),
     "gate": math.log(0.3 / 0.7),
     "name": math.log(0.5),
+    "regression": math.log(5),
+    "ridge": math.log(50),
 }
 
 
 @dataclass(frozen=True)
 class Settings:
     context: str = "separate"  # paired | separate
-    scorer: str = "prototype"  # mn | nmn | prototype | nearest | soft | mixed
+    scorer: str = "prototype"  # mn | nmn | prototype | nearest | soft | mixed | fitted
     similarity: str = "dot"  # dot | cosine | squared_distance | projection
     label_names: float = 0.0  # the weight of label-name vectors in prototypes
     transitions: str = "transfer"  # transfer | rule | none

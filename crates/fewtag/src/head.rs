@@ -22,7 +22,7 @@ use crate::settings::ModelSettings;
 use crate::tag::{Span, Tag, TagSet};
 use crate::transition::{CollapsedTransitions, TransitionMode, TransitionStart};
 
-/// The learned numbers above the encoder: 27 of them. A gradient of a head is another head.
+/// The learned numbers above the encoder: 29 of them. A gradient of a head is another head.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable, Serialize, Deserialize)]
 #[repr(C)]
 pub struct Head {
@@ -61,13 +61,13 @@ impl Head {
         Self { scale: settings.scale, transitions, mix: Mix::default() }
     }
 
-    /// The `[27]` numbers: λ, the table, the mix.
+    /// The `[29]` numbers: λ, the table, the mix.
     #[must_use]
     pub fn as_slice(&self) -> &[f32] {
         bytemuck::cast_slice(std::slice::from_ref(self))
     }
 
-    /// The `[27]` numbers, to be changed.
+    /// The `[29]` numbers, to be changed.
     pub fn as_mut_slice(&mut self) -> &mut [f32] {
         bytemuck::cast_slice_mut(std::slice::from_mut(self))
     }

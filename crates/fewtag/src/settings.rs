@@ -100,9 +100,11 @@ impl ModelSettings {
         if !(0.0..=1.0).contains(&self.label_names) {
             return refuse("label_names", "is a share and must lie between 0 and 1");
         }
-        let takes_names = matches!(self.scorer, ScorerKind::Prototype | ScorerKind::Mixed);
-        if self.label_names > 0.0 && !takes_names {
-            return refuse("label_names", "needs `scorer = \"prototype\"` or `\"mixed\"`");
+        if self.label_names > 0.0 && !self.scorer.takes_names() {
+            return refuse(
+                "label_names",
+                "needs `scorer = \"prototype\"`, `\"mixed\"` or `\"fitted\"`",
+            );
         }
         if self.legal_loss && !self.constrained {
             return refuse("legal_loss", "needs `constrained = true`");

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use crate::domain::SupportSet;
-use crate::emission::ScorerKind;
 use crate::encoder::{BertConfig, Engine, Shape, WordPieces};
 use crate::error::{Error, Result};
 use crate::head::Head;
@@ -138,8 +137,7 @@ impl Tagger {
     /// Whether prototypes are mixed with the names of their tags.
     #[must_use]
     pub(crate) fn uses_label_names(&self) -> bool {
-        let takes_names = matches!(self.settings.scorer, ScorerKind::Prototype | ScorerKind::Mixed);
-        takes_names && self.settings.label_names > 0.0
+        self.settings.scorer.takes_names() && self.settings.label_names > 0.0
     }
 }
 

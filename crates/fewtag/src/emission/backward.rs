@@ -107,7 +107,7 @@ impl EmissionScorer {
     }
 
     fn add_query_gradient(self, queries: &mut [Matrix], group: usize, gradient: &Matrix) {
-        if matches!(self.kind, ScorerKind::Prototype | ScorerKind::Mixed) {
+        if self.kind.takes_names() {
             let share = 1.0 / queries.len() as f32;
             for query in queries {
                 add_scaled(query.values_mut(), share, gradient.values());

@@ -63,7 +63,7 @@ impl EmissionScorer {
                 nearest.into_iter().collect()
             }
             ScorerKind::Soft => softly(parts),
-            ScorerKind::Mn | ScorerKind::Nmn | ScorerKind::Prototype | ScorerKind::Mixed => parts,
+            _ => parts,
         }
     }
 

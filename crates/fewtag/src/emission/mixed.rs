@@ -5,29 +5,33 @@
 //! ```text
 //! a_k = w_k·exp(α·q·v_k) / Σ …      c = Σ a_k·v_k        P = sim(q, c)
 //! b_k = w_k·exp(β·cos_k) / Σ …      cos_k = cos(q, v_k)  N = Σ b_k·cos_k
-//! E   = (1 − g)·P + g·ν·N
+//! E   = (1 − g)·P + g·ν·N                                (mixed)
+//! E   = (1 − g)·P + g·ν·N + ρ·R     R as in `ridge.rs`   (fitted)
 //! ```
 //!
 //! A plain prototype is the mean of all that a tag means; here the words near the query have the say, so a tag
 //! may mean several things, and more examples never blur it. The name counts as `κ` words: alone it is the whole
 //! prototype, and it fades as examples come. With `α = 0` that is `(κ·name + Σ words) / (κ + n)`.
 //!
-//! `α, β, ν, κ > 0` and `0 < g < 1` are learned; [`Mix`] holds their logarithms and the logit of `g`.
+//! `α, β, ν, κ, ρ, λ > 0` and `0 < g < 1` are learned; [`Mix`] holds their logarithms and the logit of `g`.
 //! In paired context the query is the mean of its readings, as for prototypes.
 //!
 //! A word's part of an emission is `(1 − g)·a_k·(s·a(q)·v_k − b·c·v_k + γ(q)) + g·ν·b_k·cos_k`; the first is its
-//! part of a prototype (see `contributions.rs`), and the parts sum to `E`.
+//! part of a prototype (see `contributions.rs`), and the parts sum to `E`, with those of the regression.
 
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
+use super::ridge::{Ridge, RidgeGradients};
 use super::similarity::{Side, inverse, norm};
-use super::{Contribution, EmissionScorer, Source, SupportVectors, VectorGradients, vector_of};
+use super::{
+    Contribution, EmissionScorer, ScorerKind, Source, SupportVectors, VectorGradients, vector_of,
+};
 use crate::matrix::{Matrix, add_scaled, dot};
 
 /// What the mixed scorer learns, as numbers without bounds. A gradient is another such set.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 #[repr(C)]
 pub struct Mix {
     /// `ln α`: how narrowly the prototype attends to the query.
@@ -40,12 +44,23 @@ pub struct Mix {
     pub gate: f32,
     /// `ln κ`: how many words a name counts for.
     pub name: f32,
+    /// `ln ρ`: what the regression is worth.
+    pub regression: f32,
+    /// `ln λ`: how much it holds back.
+    pub ridge: f32,
 }
 
 impl Mix {
     /// All zeros: where a gradient starts.
-    pub const ZERO: Self =
-        Self { attention: 0.0, sharpness: 0.0, nearness: 0.0, gate: 0.0, name: 0.0 };
+    pub const ZERO: Self = Self {
+        attention: 0.0,
+        sharpness: 0.0,
+        nearness: 0.0,
+        gate: 0.0,
+        name: 0.0,
+        regression: 0.0,
+        ridge: 0.0,
+    };
 }
 
 impl Mix {
@@ -62,7 +77,7 @@ impl Mix {
 }
 
 impl Default for Mix {
-    /// Where training starts: `α = 0.2`, `β = ν = 20`, `g = 0.3`, `κ = ½`.
+    /// Where training starts: `α = 0.2`, `β = ν = 20`, `g = 0.3`, `κ = ½`, `ρ = 5`, `λ = 50`.
     fn default() -> Self {
         Self {
             attention: 0.2_f32.ln(),
@@ -70,20 +85,29 @@ impl Default for Mix {
             nearness: 20.0_f32.ln(),
             gate: (0.3_f32 / 0.7).ln(),
             name: 0.5_f32.ln(),
+            regression: 5.0_f32.ln(),
+            ridge: 50.0_f32.ln(),
         }
     }
 }
 
 /// The words of one tag, and its name if that speaks too.
 #[derive(Debug, Clone)]
-struct TagWords {
+pub(super) struct TagWords {
     sources: Vec<Source>,
     /// `[m, d]`
-    vectors: Matrix,
+    pub(super) vectors: Matrix,
     /// `1/|v_k|`, `[m]`
     inverse_lengths: Vec<f32>,
     /// `ln w_k`, `[m]`
-    log_weights: Vec<f32>,
+    pub(super) log_weights: Vec<f32>,
+}
+
+impl TagWords {
+    /// Which of the vectors is the name's.
+    pub(super) fn name(&self) -> Option<usize> {
+        self.sources.iter().position(|source| *source == Source::LabelName)
+    }
 }
 
 /// What the support says, tag by tag.
@@ -91,6 +115,7 @@ struct TagWords {
 pub(super) struct MixedReferences {
     scorer: EmissionScorer,
     tags: Vec<TagWords>,
+    ridge: Option<Ridge>,
 }
 
 /// A query word: its vector, its side of the similarity and `1/|q|`.
@@ -124,7 +149,10 @@ impl MixedReferences {
             let inverse_lengths = vectors.rows().map(|v| inverse(norm(v))).collect();
             TagWords { sources, vectors, inverse_lengths, log_weights }
         };
-        Self { scorer, tags: support.members.of_tag.iter().enumerate().map(of_tag).collect() }
+        let tags: Vec<TagWords> = support.members.of_tag.iter().enumerate().map(of_tag).collect();
+        let is_fitted = scorer.kind == ScorerKind::Fitted;
+        let ridge = is_fitted.then(|| Ridge::new(&tags, scorer.mix, width));
+        Self { scorer, tags, ridge }
     }
 
     /// The emissions `[n, L]` of a query `[n, d]`.
@@ -132,8 +160,9 @@ impl MixedReferences {
         let mut emissions = Matrix::zeros(query.n_rows(), self.tags.len());
         for (j, row) in query.rows().enumerate() {
             let q = self.query_word(row);
-            for (emission, tag) in emissions.row_mut(j).iter_mut().zip(&self.tags) {
-                let score = |found: Comparison| self.scorer.mix.score(&found);
+            for (t, (emission, tag)) in emissions.row_mut(j).iter_mut().zip(&self.tags).enumerate()
+            {
+                let score = |found: Comparison| self.scorer.mix.score(&found) + self.fitted(row, t);
                 *emission = self.compare(&q, tag).map_or(f32::NEG_INFINITY, score);
             }
         }
@@ -162,20 +191,61 @@ impl MixedReferences {
                 add_scaled(gradients.of(*source, t), 1.0, d);
             }
         }
+        if let Some(ridge) = &self.ridge {
+            self.regression_backward(ridge, (query, d_emissions), &mut d_query, gradients);
+        }
         d_query
+    }
+
+    /// Through `R`.
+    fn regression_backward(
+        &self,
+        ridge: &Ridge,
+        (query, d_emissions): (&Matrix, &Matrix),
+        d_query: &mut Matrix,
+        gradients: &mut VectorGradients,
+    ) {
+        let mix = self.scorer.mix;
+        let rho = mix.regression.exp();
+        let mut d_solution = Matrix::zeros(self.tags.len(), query.n_cols());
+        for (j, q) in query.rows().enumerate() {
+            for t in (0..self.tags.len()).filter(|t| !self.tags[*t].sources.is_empty()) {
+                let d = rho * d_emissions.row(j)[t];
+                gradients.mix.regression += d * ridge.score(q, t);
+                add_scaled(d_query.row_mut(j), d, ridge.solution(t));
+                add_scaled(d_solution.row_mut(t), d, q);
+            }
+        }
+        let RidgeGradients { vectors, ridge, name } = ridge.backward(&self.tags, mix, &d_solution);
+        gradients.mix.ridge += ridge;
+        gradients.mix.name += name;
+        for (t, (tag, d_vectors)) in self.tags.iter().zip(&vectors).enumerate() {
+            for (source, d) in tag.sources.iter().zip(d_vectors.rows()) {
+                add_scaled(gradients.of(*source, t), 1.0, d);
+            }
+        }
+    }
+
+    /// `ρ·R`, if there is a regression.
+    fn fitted(&self, q: &[f32], tag: usize) -> f32 {
+        let score = |ridge: &Ridge| self.scorer.mix.regression.exp() * ridge.score(q, tag);
+        self.ridge.as_ref().map_or(0.0, score)
     }
 
     /// The parts of an emission of word `row`, in the order of the support.
     pub(super) fn contributions(&self, row: &[f32], tag: usize) -> Vec<Contribution> {
-        let (q, tag) = (self.query_word(row), &self.tags[tag]);
+        let (t, q, tag) = (tag, self.query_word(row), &self.tags[tag]);
         let Some(found) = self.compare(&q, tag) else { return Vec::new() };
         let (gate, nu) = (self.scorer.mix.share(), self.scorer.mix.nearness.exp());
         let (stretch, shrink) = self.scorer.similarity.factors(&found.c);
+        let fitted = self.ridge.as_ref().map(|ridge| ridge.parts(row, t, tag));
+        let rho = self.scorer.mix.regression.exp();
         let part = |(k, v): (usize, &[f32])| {
             let alike =
                 stretch * dot(&q.side.vector, v) - shrink * dot(&found.c, v) + q.side.offset;
             let near = nu * found.b[k] * found.cosines[k];
-            let score = (1.0 - gate) * found.a[k] * alike + gate * near;
+            let fitted = fitted.as_ref().map_or(0.0, |parts| rho * parts[k]);
+            let score = (1.0 - gate) * found.a[k] * alike + gate * near + fitted;
             Contribution { source: tag.sources[k], score }
         };
         tag.vectors.rows().enumerate().map(part).collect()

@@ -11,6 +11,7 @@
 //! nearest    E[j, t] = max_{(i,k) ∈ words(t)} sim(Qᵢ[j], Kᵢ[k])
 //! soft       E[j, t] = log mean_{(i,k) ∈ words(t)} exp sim(Qᵢ[j], Kᵢ[k])
 //! mixed      a prototype that attends to the query and the nearest words, mixed by a gate: see `mixed.rs`
+//! fitted     mixed, and a regression that is fitted to the support in closed form: see `ridge.rs`
 //! ```
 //!
 //! In separate context there is one `Q` for all `i`, and all but the query is known beforehand: see
@@ -19,12 +20,13 @@
 //! gave how much ([`Contribution`]).
 //!
 //! Sources: section "Emission Scorer" of the paper; label names, Hou et al. (2020, L-TapNet);
-//! nearest, SimBERT (the paper) and `StructShot` (Yang and Katiyar, 2020); mixed is ours.
+//! nearest, SimBERT (the paper) and `StructShot` (Yang and Katiyar, 2020); mixed and fitted are ours.
 
 mod backward;
 mod contributions;
 mod mixed;
 mod references;
+mod ridge;
 mod similarity;
 
 pub use backward::VectorGradients;
@@ -59,6 +61,20 @@ pub enum ScorerKind {
     Soft,
     /// A prototype that attends to the query, and the nearest words, by learned scales.
     Mixed,
+    /// [`ScorerKind::Mixed`], and a regression that is fitted to the support in closed form.
+    Fitted,
+}
+
+impl ScorerKind {
+    /// Whether a prototype that attends to the query has a part in it.
+    fn is_mixed(self) -> bool {
+        matches!(self, Self::Mixed | Self::Fitted)
+    }
+
+    /// Whether the name of a tag can speak for it.
+    pub(crate) fn takes_names(self) -> bool {
+        self == Self::Prototype || self.is_mixed()
+    }
 }
 
 /// Turns word vectors into emissions.
@@ -69,9 +85,9 @@ pub struct EmissionScorer {
     /// How two vectors are compared.
     pub similarity: Similarity,
     /// The share `w` of the label name in a prototype, 0 to 1; read by [`ScorerKind::Prototype`], and whether it
-    /// is above 0 by [`ScorerKind::Mixed`].
+    /// is above 0 by [`ScorerKind::Mixed`] and [`ScorerKind::Fitted`].
     pub label_names: f32,
-    /// What [`ScorerKind::Mixed`] has learned.
+    /// What [`ScorerKind::Mixed`] and [`ScorerKind::Fitted`] have learned.
     pub mix: Mix,
 }
 
@@ -213,14 +229,16 @@ impl EmissionScorer {
     #[must_use]
     pub fn references(self, support: SupportVectors, width: usize) -> References {
         match self.kind {
-            ScorerKind::Mixed => References::of_mixed(MixedReferences::new(self, support, width)),
+            kind if kind.is_mixed() => {
+                References::of_mixed(MixedReferences::new(self, support, width))
+            }
             _ => References::of_sums(self.references_where(support, |_| true)),
         }
     }
 
     /// For prototypes the mean of the queries, which is what they are compared with.
     fn mean_query(self, queries: &[Matrix]) -> Option<Matrix> {
-        matches!(self.kind, ScorerKind::Prototype | ScorerKind::Mixed).then(|| {
+        self.kind.takes_names().then(|| {
             let mut mean = Matrix::zeros(queries[0].n_rows(), queries[0].n_cols());
             for query in queries {
                 add_scaled(mean.values_mut(), 1.0 / queries.len() as f32, query.values());
@@ -280,9 +298,9 @@ impl EmissionScorer {
     ) -> Vec<Voice> {
         let names = if is_named { self.label_share() } else { 0.0 };
         let weight = match self.kind {
-            ScorerKind::Mn | ScorerKind::Nearest | ScorerKind::Soft | ScorerKind::Mixed => 1.0,
             ScorerKind::Nmn => 1.0 / words.len() as f32,
             ScorerKind::Prototype => (1.0 - names) / words.len() as f32,
+            _ => 1.0,
         };
         let spoken = words.iter().copied().filter(|at| wanted(*at));
         let mut voices: Vec<Voice> =
@@ -316,10 +334,7 @@ impl EmissionScorer {
 
     /// The share of label names: 0 for scorers without prototypes.
     fn label_share(self) -> f32 {
-        match self.kind {
-            ScorerKind::Prototype | ScorerKind::Mixed => self.label_names,
-            _ => 0.0,
-        }
+        if self.kind.takes_names() { self.label_names } else { 0.0 }
     }
 
     fn label_vectors(self, support: SupportVectors<'_>) -> Option<&Matrix> {

@@ -244,7 +244,7 @@ mod tests {
     }
 
     fn every_kind_of_model() -> Vec<ModelSettings> {
-        use ScorerKind::{Mixed, Mn, Nmn, Prototype};
+        use ScorerKind::{Fitted, Mixed, Mn, Nmn, Prototype};
         use Similarity::{Cosine, Dot, Projection, SquaredDistance};
         use TransitionMode::{None, Rule, Transfer};
         let mut all = Vec::new();
@@ -255,6 +255,7 @@ mod tests {
                 (Prototype, SquaredDistance, 0.0, None),
                 (Prototype, Projection, 0.5, Transfer),
                 (Mixed, Projection, 0.5, Transfer),
+                (Fitted, Projection, 0.5, Transfer),
             ] {
                 let scale = 0.3;
                 let settings = ModelSettings {
