@@ -10,18 +10,18 @@
 //! Results are the same bits for any number of threads.
 
 mod backward;
-pub mod batch;
+mod batch;
 mod bert;
-pub mod config;
+mod config;
 mod embeddings;
 mod group;
 mod layer;
-pub mod parameters;
+mod parameters;
 mod pool;
 mod shape;
 pub mod storage;
 pub mod weights;
-pub mod word_pieces;
+mod word_pieces;
 
 use std::any::Any;
 use std::ops::Range;
@@ -29,6 +29,8 @@ use std::ops::Range;
 pub use batch::{PackedBatch, Piece};
 pub use bert::Bert;
 pub use config::BertConfig;
+#[cfg(test)]
+pub(crate) use config::tests::odd_config;
 pub use fewtag_kernels::activation::Activation;
 pub use fewtag_kernels::dropout::Dropout;
 pub use parameters::{Gradients, Parameters, Tensor};

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-pub use fewtag_kernels::layer_norm::Norm;
+pub(super) use fewtag_kernels::layer_norm::Norm;
 
 use super::config::BertConfig;
 
@@ -116,7 +116,7 @@ impl Tensor {
 
 /// The tensors of an encoder in the order of the flat buffer; together they cover it without gaps.
 #[must_use]
-pub fn tensors(config: &BertConfig) -> Vec<Tensor> {
+pub(super) fn tensors(config: &BertConfig) -> Vec<Tensor> {
     let (h, f) = (config.hidden_size, config.intermediate_size);
     let weights = places(config);
     let mut names = Names { tensors: Vec::new() };

@@ -14,6 +14,7 @@ mod card;
 mod checkpoint;
 pub mod config;
 mod loss;
+#[doc(hidden)] // For our baselines and benchmarks.
 pub mod optimizer;
 pub mod source;
 mod trainee;

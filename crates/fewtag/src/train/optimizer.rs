@@ -14,8 +14,7 @@
 use fewtag_kernels::adamw;
 use rayon::prelude::*;
 
-use crate::encoder::Frozen;
-use crate::encoder::parameters::{Gradients, Parameters};
+use crate::encoder::{Frozen, Gradients, Parameters};
 
 const BETA_1: f32 = 0.9;
 const BETA_2: f32 = 0.999;
@@ -73,7 +72,7 @@ impl AdamW {
     ///
     /// If the moments differ in length.
     #[must_use]
-    pub fn resume(n_updates: u64, first: Vec<f32>, second: Vec<f32>) -> Self {
+    pub(crate) fn resume(n_updates: u64, first: Vec<f32>, second: Vec<f32>) -> Self {
         assert_eq!(first.len(), second.len(), "two moments for every number");
         Self { n_updates, first, second }
     }
@@ -228,7 +227,7 @@ impl Schedule {
 
 #[cfg(test)]
 mod tests {
-    use crate::encoder::config::tests::odd_config;
+    use crate::encoder::odd_config;
     use fewtag_kernels::testing::{assert_close, normal};
 
     use super::*;
