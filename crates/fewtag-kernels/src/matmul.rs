@@ -395,7 +395,6 @@ impl Place<'_> {
 
 /// Two vectors of 6 rows of `C`, from column `j` of the panel on.
 #[inline(always)]
-#[expect(clippy::needless_range_loop, reason = "see below")]
 fn tile<S: Simd, const WIDTH: usize>(
     simd: S,
     columns: impl Iterator<Item = [f32; TILE_ROWS]>,

@@ -30,15 +30,6 @@ impl Shape {
     pub(crate) const COUNT: usize = 6;
 
     /// The shape of a word.
-    ///
-    /// ```
-    /// use fewtag::encoder::Shape;
-    ///
-    /// let shapes = ["rome", "Rome", "ROME", "1.5", "iPhone", "?"].map(Shape::of);
-    /// use Shape::{Capitalised, Digits, Lower, Mixed, Other, Shouted};
-    /// assert_eq!(shapes, [Lower, Capitalised, Shouted, Digits, Mixed, Other]);
-    /// ```
-    #[must_use]
     pub(crate) fn of(word: &str) -> Self {
         let letters = || word.chars().filter(|c| c.is_alphabetic());
         let n_upper = letters().filter(|c| c.is_uppercase()).count();
@@ -88,6 +79,13 @@ mod tests {
         let mut batch = PackedBatch::new();
         batch.push((0..9).map(|id| Piece { id, segment: u8::from(id > 4) + 2 * shape }));
         Bert::new(parameters).unwrap().encode(&batch).unwrap().values().to_vec()
+    }
+
+    #[test]
+    fn a_word_has_the_shape_in_which_it_is_written() {
+        use Shape::{Capitalised, Digits, Lower, Mixed, Other, Shouted};
+        let shapes = ["rome", "Rome", "ROME", "1.5", "iPhone", "?"].map(Shape::of);
+        assert_eq!(shapes, [Lower, Capitalised, Shouted, Digits, Mixed, Other]);
     }
 
     #[test]
