@@ -1,6 +1,7 @@
 //! Weights in bytes, in the order in which products read them.
 
 use super::{MAX_K, PANEL, QUAD};
+use crate::vectorised;
 
 /// A matrix `W [n, k]` in bytes: `W[j, p] = scales[j] · values[j, p]`.
 #[derive(Debug, Clone, Copy)]
@@ -9,6 +10,25 @@ pub struct Matrix<'a> {
     pub values: &'a [i8],
     /// `[n]`.
     pub scales: &'a [f32],
+}
+
+impl Matrix<'_> {
+    /// Adds row `j` to `x [k]`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such row.
+    pub fn add_row(&self, j: usize, x: &mut [f32]) {
+        let (row, step) = (&self.values[j * x.len()..][..x.len()], self.scales[j]);
+        vectorised(
+            #[inline(always)]
+            || {
+                for (x, &q) in x.iter_mut().zip(row) {
+                    *x += f32::from(q) * step;
+                }
+            },
+        );
+    }
 }
 
 /// The right factor `Wᵀ [k, n]` of a linear layer: panel after panel of 32 columns, in a panel quad after quad of
