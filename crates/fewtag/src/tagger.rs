@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::domain::SupportSet;
-use crate::encoder::{BertConfig, Engine, Shape, WordPieces};
+use crate::encoder::{BertConfig, Engine, Precision, Shape, WordPieces};
 use crate::error::{Error, Result};
 use crate::head::Head;
 use crate::settings::ModelSettings;
@@ -40,23 +40,25 @@ impl Tagger {
         Ok(Self { engine, word_pieces: Arc::new(word_pieces), settings, head })
     }
 
-    /// The model that is built into the library: a few-shot tagger for English text.
+    /// The model that is built into the library: a few-shot tagger for English text. It computes in the default
+    /// [`Precision`]; [`crate::model::built_in`] takes another.
     ///
     /// # Errors
     ///
     /// None, unless this version and the model's do not belong together.
     #[cfg(feature = "built-in")]
     pub fn built_in() -> Result<Self> {
-        crate::model::built_in()
+        crate::model::built_in(Precision::default())
     }
 
-    /// The model in a directory that `fewtag train` wrote.
+    /// The model in a directory that `fewtag train` wrote. It computes in the default [`Precision`];
+    /// [`crate::model::load_with`] takes another.
     ///
     /// # Errors
     ///
     /// As [`crate::model::load`].
     pub fn load(dir: &std::path::Path) -> Result<Self> {
-        crate::model::load(dir)
+        crate::model::load_with(dir, Precision::default())
     }
 
     /// Refuses a label that neither an example nor a name speaks for.
