@@ -99,19 +99,21 @@ impl Int8Bert {
 
     fn infer(&self, batch: &PackedBatch, wanted: Option<&[usize]>) -> Result<Matrix> {
         batch.check(&self.config)?;
-        let groups = SequenceGroup::cut_for_threads(batch, rayon::current_num_threads());
+        let n_threads = rayon::current_num_threads();
+        let groups = SequenceGroup::cut_for_threads(batch, n_threads);
+        let n_threads = n_threads / groups.len();
         let groups = groups.into_par_iter().with_max_len(1);
         let rows: Vec<Vec<f32>> = groups
             .map(|group| {
                 let wanted = wanted.map(|rows| group.own(rows));
-                self.run(&group, wanted.as_deref())
+                self.run(&group, wanted.as_deref(), n_threads)
             })
             .collect();
         Ok(Matrix::new(rows.concat(), self.config.hidden_size))
     }
 
     /// Hidden rows of a group, `[n, h]`, or the wanted ones.
-    fn run(&self, group: &SequenceGroup, wanted: Option<&[usize]>) -> Vec<f32> {
+    fn run(&self, group: &SequenceGroup, wanted: Option<&[usize]>, n_threads: usize) -> Vec<f32> {
         let mut x = self.tables.rows(group, self.config.layer_norm_eps);
         if let (Some(wanted), true) = (wanted, self.layers.is_empty()) {
             keep_rows(&mut x, wanted, self.config.hidden_size);
@@ -119,7 +121,8 @@ impl Int8Bert {
         let mut workspace = self.workspaces.take_or(|| Workspace::new(self.unit));
         for (l, layer) in self.layers.iter().enumerate() {
             let wanted = wanted.filter(|_| l + 1 == self.layers.len());
-            LayerPass { config: &self.config, layer, group, wanted }.run(&mut x, &mut workspace);
+            let pass = LayerPass { config: &self.config, layer, group, wanted, n_threads };
+            pass.run(&mut x, &mut workspace);
         }
         x
     }
