@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Change a setting of the model, such as `context=separate`; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// In which numbers the encoder computes, unless it is untrained (docs/engine.md)
+    /// In which numbers the encoder computes, unless it is untrained (docs/reference/engine.md)
     #[arg(long, value_parser = values::precision(), default_value_t)]
     precision: Precision,
     /// Judge only the first N episodes of each file

@@ -11,7 +11,7 @@ pub enum Precision {
     /// Floats of 32 bits.
     F32,
     /// Whole numbers of 8 bits: several times as fast, a quarter of the memory, and as good within the noise
-    /// (docs/engine.md).
+    /// (docs/reference/engine.md).
     #[default]
     Int8,
 }
