@@ -2,6 +2,7 @@
 """F1 of models on whole domains that nobody trained on, group by group, with paired bootstrap intervals.
 
     python3 benchmarks/accuracy/run.py --models old=models/before new=models/default --split reported --shots 1 5 20
+    python3 benchmarks/accuracy/run.py --models f32=models/default@f32 int8=models/default@int8     # one model, two precisions
 
 Draws 20 episodes of 20 queries for each domain of domains.toml and number of shots (0: the 1-shot episodes with all
 examples taken away), judges every model on the same episodes and writes a Markdown page. The corpora are laid out
@@ -24,8 +25,9 @@ SEED = 7
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", nargs="+", required=True, metavar="NAME=DIR", help="the first is compared with the others")
+    parser.add_argument("--models", nargs="+", required=True, metavar="NAME=DIR[@PRECISION]", help="the first is compared with the others")
     parser.add_argument("--split", default="dev", choices=["dev", "reported"])
+    parser.add_argument("--only", nargs="+", help="only these domains of the split")
     parser.add_argument("--shots", nargs="+", type=int, default=[1, 5, 20])
     parser.add_argument("--data", type=pathlib.Path, default=ROOT / "data")
     parser.add_argument("--fewtag", default="fewtag", help="the command")
@@ -33,6 +35,9 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, help="where the page is written; standard output if not given")
     arguments = parser.parse_args()
     groups = tomllib.loads((HERE / "domains.toml").read_text())[arguments.split]
+    if arguments.only:
+        chosen = {group: [name for name in names if name in arguments.only] for group, names in groups.items()}
+        groups = {group: names for group, names in chosen.items() if names}
     models = dict(model.split("=", 1) for model in arguments.models)
     arguments.work.mkdir(parents=True, exist_ok=True)
     scores = {
@@ -50,10 +55,12 @@ def main():
 def judged(arguments, model, name, shots):
     """The F1 of every episode; None where a model cannot answer (an old one without examples)."""
     episodes = drawn(arguments, name, max(shots, 1))
-    kept = hashlib.sha256((pathlib.Path(model) / "fewtag.json").read_bytes()).hexdigest()[:16]
+    model, _, precision = model.partition("@")
+    kept = hashlib.sha256((pathlib.Path(model) / "fewtag.json").read_bytes()).hexdigest()[:16] + precision
     results = arguments.work / f"{kept}-{name.replace('/', '-')}-{shots}.json"
     if not results.exists():
         command = [arguments.fewtag, "evaluate", model, str(episodes), "--results", str(results), "--table", "scores"]
+        command += ["--precision", precision] if precision else []
         answer = subprocess.run(command + ["--names-only"] * (shots == 0), capture_output=True, text=True)
         if answer.returncode and "reads no label names" in answer.stderr:
             return None
@@ -96,6 +103,7 @@ def comparisons(arguments, groups, models, scores):
     yield "| difference | " + " | ".join(f"{shots} shots" for shots in arguments.shots) + " |"
     yield "|---|" + "---:|" * len(arguments.shots)
     others = {"not dialogue": [name for group, names in groups.items() if group != "dialogue" for name in names]}
+    others = {group: names for group, names in others.items() if names}
     for model in models[1:]:
         for group, names in (groups | others).items():
             cells = [difference(scores[models[0], shots], scores[model, shots], names) for shots in arguments.shots]

@@ -1,12 +1,15 @@
 """The peers of the encoder benchmark, each a process that reads commands on standard input.
 
-    python peers.py torch CONFIG.json THREADS
-    python peers.py onnx  CONFIG.json THREADS
+    python peers.py torch      CONFIG.json THREADS
+    python peers.py torch-int8 CONFIG.json THREADS     linear layers quantised dynamically
+    python peers.py onnx       CONFIG.json THREADS
+    python peers.py onnx-int8  CONFIG.json THREADS     matrices quantised dynamically, per channel
 
 Commands and answers, one line each, are those of `crates/fewtag/examples/encoder_worker/main.rs`:
 
     batch FILE   sets the batch: [{"ids": [...], "segments": [...]}, ...]     -> ok
     forward      one forward pass without gradients                           -> seconds
+    each         the same, one sequence after the other and so without padding -> seconds
     train        one training step: forward with dropout, backward, clipping, AdamW  -> seconds
     memory       the largest resident memory so far                           -> bytes
 
@@ -60,10 +63,21 @@ class Torch:
         rows = torch.randn(*ids.shape, self.model.config.hidden_size, generator=generator)
         self.gradient_rows = rows * mask[..., None]
 
+    def batch_each(self, batch):
+        self.alone = [dict(zip(["input_ids", "attention_mask", "token_type_ids"], padded([one]))) for one in batch]
+        for one in self.alone:
+            del one["attention_mask"]
+
     def forward(self):
         self.model.eval()
         with torch.inference_mode():
             self.model(**self.inputs)
+
+    def each(self):
+        self.model.eval()
+        with torch.inference_mode():
+            for one in self.alone:
+                self.model(**one)
 
     def train(self):
         if self.optimizer is None:
@@ -75,8 +89,18 @@ class Torch:
         self.optimizer.step()
 
 
+class TorchInt8(Torch):
+    """PyTorch with its dynamic quantisation of linear layers."""
+
+    def __init__(self, config, threads):
+        super().__init__(config, threads)
+        self.model = torch.ao.quantization.quantize_dynamic(self.model.eval(), {torch.nn.Linear}, dtype=torch.qint8)
+
+
 class Onnx:
     """ONNX Runtime in fp32 on the graph that its own BERT optimiser fuses."""
+
+    quantised = False
 
     def __init__(self, config, threads):
         import onnxruntime
@@ -94,16 +118,44 @@ class Onnx:
                               opset_version=17)
             optimizer.optimize_model(exported, model_type="bert", num_heads=config.num_attention_heads,
                                      hidden_size=config.hidden_size).save_model_to_file(fused)
+            if self.quantised:
+                fused = self.in_bytes(fused, f"{scratch}/int8.onnx")
             options = onnxruntime.SessionOptions()
             options.intra_op_num_threads = threads
             self.session = onnxruntime.InferenceSession(fused, options, providers=["CPUExecutionProvider"])
 
+    @staticmethod
+    def in_bytes(model, path):
+        import onnx
+        from onnxruntime.quantization import QuantType, quantize_dynamic
+
+        # The fused operators have no shape inference of their own.
+        options = {"DefaultTensorType": onnx.TensorProto.FLOAT}
+        quantize_dynamic(model, path, per_channel=True, weight_type=QuantType.QInt8, extra_options=options)
+        return path
+
     def batch(self, batch):
+        self.inputs = self.named(batch)
+
+    def batch_each(self, batch):
+        self.alone = [self.named([one]) for one in batch]
+
+    def named(self, batch):
         names = ["input_ids", "attention_mask", "token_type_ids"]
-        self.inputs = {name: tensor.numpy() for name, tensor in zip(names, padded(batch))}
+        return {name: tensor.numpy() for name, tensor in zip(names, padded(batch))}
 
     def forward(self):
         self.session.run(None, self.inputs)
+
+    def each(self):
+        for one in self.alone:
+            self.session.run(None, one)
+
+
+class OnnxInt8(Onnx):
+    """ONNX Runtime with its dynamic quantisation, per channel."""
+
+    quantised = True
 
 
 class Exported(torch.nn.Module):
@@ -122,11 +174,14 @@ def main():
     kind, config, threads = sys.argv[1:]
     # The answers must be the only lines on standard output.
     answers, sys.stdout = sys.stdout, sys.stderr
-    peer = {"torch": Torch, "onnx": Onnx}[kind](config, int(threads))
+    peers = {"torch": Torch, "torch-int8": TorchInt8, "onnx": Onnx, "onnx-int8": OnnxInt8}
+    peer = peers[kind](config, int(threads))
     for line in sys.stdin:
         command, _, argument = line.strip().partition(" ")
         if command == "batch":
-            peer.batch(json.loads(pathlib.Path(argument).read_text()))
+            batch = json.loads(pathlib.Path(argument).read_text())
+            peer.batch(batch)
+            peer.batch_each(batch)
             answer = "ok"
         elif command == "memory":
             answer = peak_memory()

@@ -67,8 +67,10 @@ class Worker:
     """A process of one stack that takes commands; see peers.py."""
 
     def __init__(self, stack, python, config, threads):
-        if stack == "fewtag":
-            command = [ROOT / "target" / "release" / "examples" / "encoder_worker", config, str(threads)]
+        ours = {"fewtag": "f32", "f32": "f32", "int8": "int8", "avx-vnni": "avx-vnni", "avx2": "avx2"}
+        if stack in ours:
+            worker = ROOT / "target" / "release" / "examples" / "encoder_worker"
+            command = [worker, config, str(threads), ours[stack]]
         else:
             command = [python, HERE / "peers.py", stack, config, str(threads)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use fewtag::encoder::{BertConfig, WordPieces, weights};
+use fewtag::encoder::{BertConfig, Int8Bert, Precision, WordPieces, weights};
 use fewtag::model::{self, ModelFiles};
 use fewtag::train::config::Config;
 use fewtag_experiments::baselines::glove::WordVectors;
@@ -79,6 +79,7 @@ fn safetensors() -> impl Fn(&[u8]) {
     let config = BertConfig::from_json(SMALLEST).expect("a valid shape");
     move |bytes| {
         let _ = weights::from_bytes(&config, bytes, Path::new("fuzz"));
+        let _ = Int8Bert::from_bytes(&config, bytes, Path::new("fuzz"));
     }
 }
 
@@ -90,7 +91,7 @@ fn fewtag_json() -> impl Fn(&[u8]) {
     move |bytes| {
         let files =
             ModelFiles { fewtag: bytes, config: &config, tokenizer: &tokenizer, weights: &weights };
-        let _ = model::from_files(&files, Path::new("fuzz"));
+        let _ = model::from_files(&files, Path::new("fuzz"), Precision::F32);
     }
 }
 

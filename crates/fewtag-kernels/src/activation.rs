@@ -48,6 +48,23 @@ pub fn backward(kind: Activation, pre: &[f32], out: &mut [f32], d: &mut [f32]) {
     kernel(pre, out, d);
 }
 
+/// The activation of `x`, within a kernel.
+#[inline(always)]
+pub(crate) fn apply(kind: Activation, x: &mut [f32], fma: Fma) {
+    match kind {
+        Activation::Gelu => each::<Gelu>(x, fma),
+        Activation::GeluNew => each::<GeluNew>(x, fma),
+        Activation::Relu => each::<Relu>(x, fma),
+    }
+}
+
+#[inline(always)]
+fn each<F: Function>(x: &mut [f32], fma: Fma) {
+    for x in x {
+        *x = F::value_and_slope(*x, fma).0;
+    }
+}
+
 fn rows_forward<F: Function>(pre: &mut [f32], bias: &[f32], out: &mut [f32]) {
     let rows = pre.chunks_exact_mut(bias.len()).zip(out.chunks_exact_mut(bias.len()));
     vectorised_fma(

@@ -102,6 +102,26 @@ impl Normalised {
     }
 }
 
+/// Normalises the rows `z [n, h]` in place, without a way back.
+pub fn normalise_rows(z: &mut [f32], norm: &Norm<&[f32]>, epsilon: f32) {
+    let h = norm.weight.len();
+    vectorised(
+        #[inline(always)]
+        || {
+            for z in z.chunks_exact_mut(h) {
+                let mean = sum::<LANES>(z) / h as f32;
+                for z in z.iter_mut() {
+                    *z -= mean;
+                }
+                let r = 1.0 / (dot(z, z) / h as f32 + epsilon).sqrt();
+                for ((z, gamma), beta) in z.iter_mut().zip(norm.weight).zip(norm.bias) {
+                    *z = *z * r * gamma + beta;
+                }
+            }
+        },
+    );
+}
+
 /// Writes `x̂` of one row and returns `r`.
 #[inline(always)]
 fn normalise(z: &[f32], epsilon: f32, x_hat: &mut [f32]) -> f32 {
@@ -152,6 +172,16 @@ mod tests {
         for h in [1, 5, 8, 15, 33, 100] {
             let (z, gamma, beta) = (normal(3 * h, 1), normal(h, 2), normal(h, 3));
             assert_close(&run(&z, &gamma, &beta).1, &plain(&z, &gamma, &beta), 1e-5);
+        }
+    }
+
+    #[test]
+    fn rows_in_place_are_the_same_bits() {
+        for h in [1, 5, 33, 100] {
+            let (mut z, gamma, beta) = (normal(3 * h, 1), normal(h, 2), normal(h, 3));
+            let (_, expected) = run(&z, &gamma, &beta);
+            normalise_rows(&mut z, &Norm { weight: &gamma, bias: &beta }, EPSILON);
+            assert_eq!(z, expected);
         }
     }
 

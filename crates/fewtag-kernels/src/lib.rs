@@ -17,6 +17,7 @@ pub mod activation;
 pub mod adamw;
 pub mod attention;
 pub mod dropout;
+pub mod int8;
 pub mod layer_norm;
 pub mod matmul;
 pub mod testing;

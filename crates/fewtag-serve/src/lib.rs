@@ -87,7 +87,9 @@ pub async fn start(config: Config, tagger: Tagger) -> Result<App, StartError> {
     let store = Store::open(&config.database).await.map_err(StartError::Database)?;
     let metrics = Arc::new(Metrics::default());
     let queue = Queue::start(&config.limits, Arc::clone(&metrics));
-    let learners = Learners::new(config.limits.cache);
+    // Most of what is kept are domains as they are; a quarter is for examples of domains that are being changed.
+    let tagger = tagger.keeping(config.limits.cache / 4);
+    let learners = Learners::new(config.limits.cache - config.limits.cache / 4);
     Ok(Arc::new(Shared { config, tagger, store, learners, queue, metrics }))
 }
 

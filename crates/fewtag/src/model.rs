@@ -17,7 +17,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::encoder::{
-    Bert, BertConfig, Parameters, Storage, WordPieces, storage, weights, with_shapes,
+    Bert, BertConfig, Engine, Int8Bert, Precision, Storage, WordPieces, storage, weights,
+    with_shapes,
 };
 use crate::error::{Error, Result};
 use crate::eval::Temperature;
@@ -53,12 +54,21 @@ pub struct ModelFiles<'a> {
     pub weights: &'a [u8],
 }
 
-/// Loads the model in `dir`.
+/// Loads the model in `dir` in floats, as it is saved and trained.
 ///
 /// # Errors
 ///
 /// If a file is missing, damaged, of another version, or does not fit the others; the message names it.
 pub fn load(dir: &Path) -> Result<Tagger> {
+    load_with(dir, Precision::F32)
+}
+
+/// Loads the model in `dir`, to tag in this precision.
+///
+/// # Errors
+///
+/// As [`load`].
+pub fn load_with(dir: &Path, precision: Precision) -> Result<Tagger> {
     let read = |name: &str| file::read(&dir.join(name));
     if !dir.join("fewtag.json").is_file() && dir.join("config.json").is_file() {
         return Err(Error::EncoderOnly { dir: dir.to_owned() });
@@ -69,7 +79,7 @@ pub fn load(dir: &Path) -> Result<Tagger> {
         tokenizer: &read("tokenizer.json")?,
         weights: &read("model.safetensors")?,
     };
-    from_files(&files, dir)
+    from_files(&files, dir, precision)
 }
 
 /// Loads a model from the contents of its files; `origin` is the directory named in messages.
@@ -77,16 +87,19 @@ pub fn load(dir: &Path) -> Result<Tagger> {
 /// # Errors
 ///
 /// As [`load`].
-pub fn from_files(files: &ModelFiles, origin: &Path) -> Result<Tagger> {
+pub fn from_files(files: &ModelFiles, origin: &Path, precision: Precision) -> Result<Tagger> {
     let description = Description::from_json(files.fewtag, &origin.join("fewtag.json"))?;
     let path = origin.join("model.safetensors");
     if file::sha256(files.weights) != description.weights_sha256 {
         return Err(Error::WeightsChecksum { path });
     }
     let config = BertConfig::from_json(file::text(&origin.join("config.json"), files.config)?)?;
-    let parameters = weights::from_bytes(&config, files.weights, &path)?;
+    let engine: Arc<dyn Engine> = match precision {
+        Precision::F32 => Arc::new(Bert::new(weights::from_bytes(&config, files.weights, &path)?)?),
+        Precision::Int8 => Arc::new(Int8Bert::from_bytes(&config, files.weights, &path)?),
+    };
     let word_pieces = WordPieces::from_json(files.tokenizer, &origin.join("tokenizer.json"))?;
-    assemble(parameters, word_pieces, description.settings, description.head)
+    Tagger::new(engine, word_pieces, description.settings, description.head)
 }
 
 /// The model inside this crate: English, described in the README of `fewtag-model`, under terms of its own.
@@ -95,14 +108,14 @@ pub fn from_files(files: &ModelFiles, origin: &Path) -> Result<Tagger> {
 ///
 /// None, unless this version and the model's do not belong together.
 #[cfg(feature = "built-in")]
-pub fn built_in() -> Result<Tagger> {
+pub fn built_in(precision: Precision) -> Result<Tagger> {
     let files = ModelFiles {
         fewtag: fewtag_model::FEWTAG,
         config: fewtag_model::CONFIG,
         tokenizer: fewtag_model::TOKENIZER,
         weights: &fewtag_model::weights(),
     };
-    from_files(&files, Path::new("models/default"))
+    from_files(&files, Path::new("models/default"), precision)
 }
 
 /// An untrained model over the encoder in `dir`: transitions drawn from `seed`, λ as set.
@@ -114,7 +127,7 @@ pub fn from_encoder(dir: &Path, settings: ModelSettings, seed: u64) -> Result<Ta
     let head = Head::new(&settings, &mut Random::new(seed).named("head"));
     let parameters = weights::load(dir)?;
     let parameters = if settings.case { with_shapes(parameters) } else { parameters };
-    assemble(parameters, WordPieces::load(dir)?, settings, head)
+    Tagger::new(Arc::new(Bert::new(parameters)?), WordPieces::load(dir)?, settings, head)
 }
 
 /// Writes a model into `dir`, which is made if it is missing. Each file is replaced as a whole.
@@ -167,15 +180,6 @@ fn json(value: &impl Serialize) -> Vec<u8> {
     let mut bytes = serde_json::to_vec_pretty(value).expect("plain structures become JSON");
     bytes.push(b'\n');
     bytes
-}
-
-fn assemble(
-    parameters: Parameters,
-    word_pieces: WordPieces,
-    settings: ModelSettings,
-    head: Head,
-) -> Result<Tagger> {
-    Tagger::new(Arc::new(Bert::new(parameters)?), word_pieces, settings, head)
 }
 
 impl Description {
@@ -258,6 +262,18 @@ mod tests {
         assert!(std::fs::metadata(dir.path().join("model.safetensors")).unwrap().len() > small);
         let again = load(dir.path()).unwrap();
         assert_eq!(again.engine().to_save(), tagger.engine().to_save());
+    }
+
+    #[test]
+    fn a_model_in_whole_numbers_tags_and_is_not_saved() {
+        let dir = saved(Storage::Int8);
+        let int8 = load_with(dir.path(), Precision::Int8).unwrap();
+        assert_eq!(int8.settings(), tiny().settings());
+        let refused = save(&int8, dir.path(), Storage::F32).unwrap_err();
+        assert!(matches!(refused, Error::NothingToSave), "{refused}");
+        let path = dir.path().join("model.safetensors");
+        std::fs::write(&path, b"cut").unwrap();
+        assert!(load_with(dir.path(), Precision::Int8).is_err());
     }
 
     #[test]

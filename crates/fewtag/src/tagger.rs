@@ -7,9 +7,10 @@
 use std::sync::Arc;
 
 use crate::domain::SupportSet;
-use crate::encoder::{BertConfig, Engine, Shape, WordPieces};
+use crate::encoder::{BertConfig, Engine, Precision, Shape, WordPieces};
 use crate::error::{Error, Result};
 use crate::head::Head;
+use crate::reading::KeptRows;
 use crate::settings::ModelSettings;
 use crate::tag::{Tag, TagClass, TagSet};
 use crate::transition::TransitionMode;
@@ -21,6 +22,8 @@ pub struct Tagger {
     pub(crate) word_pieces: Arc<WordPieces>,
     pub(crate) settings: ModelSettings,
     pub(crate) head: Head,
+    /// What was read of support sets, if it is kept.
+    pub(crate) kept: Option<Arc<KeptRows>>,
 }
 
 impl Tagger {
@@ -37,26 +40,28 @@ impl Tagger {
         head: Head,
     ) -> Result<Self> {
         let word_pieces = fitting(engine.config(), word_pieces, &settings)?;
-        Ok(Self { engine, word_pieces: Arc::new(word_pieces), settings, head })
+        Ok(Self { engine, word_pieces: Arc::new(word_pieces), settings, head, kept: None })
     }
 
-    /// The model that is built into the library: a few-shot tagger for English text.
+    /// The model that is built into the library: a few-shot tagger for English text. It computes in the default
+    /// [`Precision`]; [`crate::model::built_in`] takes another.
     ///
     /// # Errors
     ///
     /// None, unless this version and the model's do not belong together.
     #[cfg(feature = "built-in")]
     pub fn built_in() -> Result<Self> {
-        crate::model::built_in()
+        crate::model::built_in(Precision::default())
     }
 
-    /// The model in a directory that `fewtag train` wrote.
+    /// The model in a directory that `fewtag train` wrote. It computes in the default [`Precision`];
+    /// [`crate::model::load_with`] takes another.
     ///
     /// # Errors
     ///
     /// As [`crate::model::load`].
     pub fn load(dir: &std::path::Path) -> Result<Self> {
-        crate::model::load(dir)
+        crate::model::load_with(dir, Precision::default())
     }
 
     /// Refuses a label that neither an example nor a name speaks for.
@@ -80,6 +85,13 @@ impl Tagger {
         let has_outside = support.sentences().iter().any(|s| s.tags().any(|tag| *tag == Tag::O));
         let begins = tags.tags().iter().any(|tag| tag.class() == TagClass::B);
         !constrained || begins || has_outside || self.uses_label_names()
+    }
+
+    /// The same model, which keeps about so many bytes of what it reads of support sets: one that comes again with a
+    /// changed example is then read as far as it is new. Its clones share them.
+    #[must_use]
+    pub fn keeping(self, bytes: usize) -> Self {
+        Self { kept: Some(Arc::new(KeptRows::new(bytes))), ..self }
     }
 
     /// Whether both run on the very same encoder.

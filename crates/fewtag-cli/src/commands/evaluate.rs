@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use fewtag::data::{self, EpisodeWriter, Writer};
+use fewtag::encoder::Precision;
 use fewtag::eval::{Cell, DomainScores, EpisodeScore, Format, Report, Summary, Table, table};
 use fewtag::eval::{Evaluation, evaluate};
 use fewtag::{
@@ -40,6 +41,9 @@ pub(crate) struct Args {
     /// Change a setting of the model, such as `context=separate`; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// In which numbers the encoder computes, unless it is untrained (docs/reference/engine.md)
+    #[arg(long, value_parser = values::precision(), default_value_t)]
+    precision: Precision,
     /// Judge only the first N episodes of each file
     #[arg(long, value_name = "N", value_parser = values::at_least_one())]
     first: Option<usize>,
@@ -118,7 +122,7 @@ fn load(path: &Path, args: &Args) -> anyhow::Result<Tagger> {
     let tagger = if args.untrained {
         model::from_encoder(path, ModelSettings::default(), 0)
     } else {
-        model::load(path)
+        model::load_with(path, args.precision)
     };
     let tagger = tagger.with_context(|| format!("cannot use the model `{}`", path.display()))?;
     let settings = changed(tagger.settings(), &args.set)?;

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use fewtag::encoder::Precision;
 use fewtag_serve::logs::{self, LogFormat};
 use fewtag_serve::{Config, Database, Host, Keys, Limits, Origin, Scope};
 use serde::Deserialize;
 
-use super::tagger;
+use super::{tagger, values};
 
 /// Serve tagging, domains and a playground over HTTP
 ///
@@ -41,6 +42,9 @@ struct Options {
     /// built into fewtag]
     #[arg(long, env = "FEWTAG_MODEL", value_name = "DIR|NAME")]
     model: Option<String>,
+    /// In which numbers the encoder computes: int8 is several times as fast (docs/reference/engine.md) [default: f32]
+    #[arg(long, env = "FEWTAG_PRECISION", value_parser = values::precision())]
+    precision: Option<Precision>,
     /// File in which domains are kept [default: fewtag.sqlite]
     #[arg(long, env = "FEWTAG_DATABASE", value_name = "FILE")]
     database: Option<PathBuf>,
@@ -125,7 +129,8 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     let filter = options.log.as_deref().or(file.log.as_deref()).unwrap_or("info");
     let _logs = logs::start(format, filter, options.otlp.as_deref().or(file.otlp.as_deref()))?;
     let config = options.over(&file)?;
-    let tagger = tagger::load(options.model.as_deref().or(file.model.as_deref()))?;
+    let precision = options.precision.or(file.precision).unwrap_or_default();
+    let tagger = tagger::load(options.model.as_deref().or(file.model.as_deref()), precision)?;
     let ready = |address: SocketAddr| {
         // The address is for people; a closed standard output must not stop the server.
         let _ = writeln!(out, "fewtag serves at http://{address}").and_then(|()| out.flush());

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
+use fewtag::encoder::Precision;
 use fewtag::{Context, ModelSettings, Tagger};
 
-use super::hub;
+use super::{hub, values};
+
 /// Which tagger to use
 #[derive(Debug, clap::Args)]
 pub(crate) struct TaggerArgs {
@@ -16,6 +18,9 @@ pub(crate) struct TaggerArgs {
     /// How query and support are read; paired costs a pass for every support sentence [default: the model's]
     #[arg(long)]
     context: Option<ContextArg>,
+    /// In which numbers the encoder computes: int8 is several times as fast (docs/reference/engine.md)
+    #[arg(long, value_parser = values::precision(), default_value_t)]
+    precision: Precision,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -27,7 +32,7 @@ enum ContextArg {
 impl TaggerArgs {
     /// Loads it.
     pub(crate) fn load(&self) -> anyhow::Result<Tagger> {
-        let tagger = load(self.model.as_deref())?;
+        let tagger = load(self.model.as_deref(), self.precision)?;
         let context = match self.context {
             None => return Ok(tagger),
             Some(ContextArg::Paired) => Context::Paired,
@@ -38,22 +43,22 @@ impl TaggerArgs {
 }
 
 /// The model of this directory or name, or the one that is built in.
-pub(crate) fn load(model: Option<&str>) -> anyhow::Result<Tagger> {
+pub(crate) fn load(model: Option<&str>, precision: Precision) -> anyhow::Result<Tagger> {
     match model {
         Some(name) => find(name)
-            .and_then(|dir| Ok(fewtag::model::load(&dir)?))
+            .and_then(|dir| Ok(fewtag::model::load_with(&dir, precision)?))
             .with_context(|| format!("cannot use the model `{name}`")),
-        None => built_in(),
+        None => built_in(precision),
     }
 }
 
 #[cfg(feature = "built-in")]
-fn built_in() -> anyhow::Result<Tagger> {
-    Ok(fewtag::model::built_in()?)
+fn built_in(precision: Precision) -> anyhow::Result<Tagger> {
+    Ok(fewtag::model::built_in(precision)?)
 }
 
 #[cfg(not(feature = "built-in"))]
-fn built_in() -> anyhow::Result<Tagger> {
+fn built_in(_: Precision) -> anyhow::Result<Tagger> {
     bail!(
         "this fewtag was built without a model: name one with `--model` (a directory, or `owner/name` on the hub)"
     )

@@ -1,12 +1,20 @@
 //! Values that several commands take on their command line.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use fewtag::encoder::Precision;
 use fewtag::eval::{Format, Table};
 
 /// Parses the name of a table format; the names are listed in the help and completed by shells.
 pub(crate) fn table_format() -> impl TypedValueParser<Value = Format> {
     let named = |name: String| Format::ALL.into_iter().find(|format| format.name() == name);
     PossibleValuesParser::new(Format::ALL.map(Format::name))
+        .map(move |name| named(name).expect("clap lets only these names pass"))
+}
+
+/// Parses the name of a precision.
+pub(crate) fn precision() -> impl TypedValueParser<Value = Precision> {
+    let named = |name: String| Precision::ALL.into_iter().find(|it| it.name() == name);
+    PossibleValuesParser::new(Precision::ALL.map(Precision::name))
         .map(move |name| named(name).expect("clap lets only these names pass"))
 }
 

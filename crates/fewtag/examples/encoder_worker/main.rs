@@ -1,10 +1,16 @@
 //! The encoder as a process that takes commands, for `benchmarks/encoder/run.py` and `scripts/check_encoder.py`.
 //!
 //! ```text
-//! encoder_worker ENCODER THREADS    ENCODER: a directory, or a config.json for random weights
+//! encoder_worker ENCODER THREADS [PRECISION]
+//!
+//! ENCODER: a directory, or a config.json for random weights. PRECISION, for `forward` and `each`: f32 (default), int8, or
+//! int8 by one of the machine's units: avx512-vnni, avx-vnni, avx2, neon-dot, portable
 //!
 //! batch FILE               sets the batch: [{"ids": [...], "segments": [...]}, ...]         -> "ok"
 //! forward                  one forward pass without gradients                               -> seconds
+//! each                     the same, one sequence after the other                           -> seconds
+//! difference               int8 beside f32: the largest difference of a hidden row's number,
+//!                          and the root of the mean square of all                           -> [largest, mean]
 //! train                    one training step: forward with dropout, backward, clip, AdamW   -> seconds
 //! memory                   the largest resident memory so far                               -> bytes
 //! peak                     the rate of fused multiply-adds in registers, all threads        -> FLOP/s
@@ -25,12 +31,13 @@ use std::time::Instant;
 
 use fewtag::Matrix;
 use fewtag::encoder::{
-    Bert, BertConfig, Dropout, Engine, Frozen, Gradients, PackedBatch, Parameters, Piece, Storage,
-    TrainableEngine, WordPieces, storage, weights,
+    Bert, BertConfig, Dropout, Engine, Frozen, Gradients, Int8Bert, PackedBatch, Parameters, Piece,
+    Storage, TrainableEngine, WordPieces, storage, weights,
 };
 use fewtag::train::optimizer::{
     AdamW, Rates, Schedule, clip_scale, encoder_parts, squared_gradient_norm,
 };
+use fewtag_kernels::int8::Unit;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -41,11 +48,13 @@ type Answer = Result<Value, Box<dyn Error>>;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [encoder, threads] = arguments.as_slice() else {
-        return Err("usage: encoder_worker ENCODER THREADS".into());
+    let (encoder, threads, precision) = match arguments.as_slice() {
+        [encoder, threads] => (encoder, threads, "f32"),
+        [encoder, threads, precision] => (encoder, threads, precision.as_str()),
+        _ => return Err("usage: encoder_worker ENCODER THREADS [PRECISION]".into()),
     };
     rayon::ThreadPoolBuilder::new().num_threads(threads.parse()?).build_global()?;
-    let mut worker = Worker::new(Path::new(encoder))?;
+    let mut worker = Worker::new(Path::new(encoder), precision)?;
     for line in std::io::stdin().lines() {
         let line = line?;
         let words: Vec<&str> = line.split(' ').collect();
@@ -57,18 +66,29 @@ fn main() -> Result<(), Box<dyn Error>> {
 struct Worker<'a> {
     encoder: &'a Path,
     bert: Bert,
+    /// If `forward` is to run in whole numbers.
+    int8: Option<Int8Bert>,
     batch: PackedBatch,
     trainer: Option<Trainer>,
 }
 
 impl<'a> Worker<'a> {
-    fn new(encoder: &'a Path) -> Result<Self, Box<dyn Error>> {
+    fn new(encoder: &'a Path, precision: &str) -> Result<Self, Box<dyn Error>> {
         let bert = if encoder.is_dir() {
             Bert::new(weights::load(encoder)?)?
         } else {
             Bert::random(&BertConfig::from_json(&std::fs::read_to_string(encoder)?)?, 0)?
         };
-        Ok(Self { encoder, bert, batch: PackedBatch::new(), trainer: None })
+        let int8 = match precision {
+            "f32" => None,
+            "int8" => Some(Int8Bert::new(bert.parameters())?),
+            unit => {
+                let named = |u: &Unit| unit.replace('-', "") == format!("{u:?}").to_lowercase();
+                let unit = Unit::available().find(named).ok_or("this machine has no such unit")?;
+                Some(Int8Bert::new(bert.parameters())?.with_unit(unit))
+            }
+        };
+        Ok(Self { encoder, bert, int8, batch: PackedBatch::new(), trainer: None })
     }
 
     fn answer(&mut self, words: &[&str]) -> Answer {
@@ -80,9 +100,26 @@ impl<'a> Worker<'a> {
             }
             ["forward"] => {
                 let start = Instant::now();
-                self.bert.encode(&self.batch)?;
+                self.encode(&self.batch)?;
                 Ok(json!(start.elapsed().as_secs_f64()))
             }
+            ["each"] => {
+                let each: Vec<PackedBatch> = self
+                    .batch
+                    .sequences()
+                    .map(|rows| {
+                        let mut alone = PackedBatch::new();
+                        alone.push(self.batch.pieces()[rows].iter().copied());
+                        alone
+                    })
+                    .collect();
+                let start = Instant::now();
+                for alone in &each {
+                    self.encode(alone)?;
+                }
+                Ok(json!(start.elapsed().as_secs_f64()))
+            }
+            ["difference"] => self.difference(),
             ["train"] => self.train(),
             ["memory"] => peak_memory(),
             ["peak"] => Ok(json!(fma_peak::flops_per_second(rayon::current_num_threads()))),
@@ -94,6 +131,21 @@ impl<'a> Worker<'a> {
             ["fit", training, targets] => self.fit(Path::new(training), Path::new(targets)),
             other => Err(format!("unknown command {other:?}").into()),
         }
+    }
+
+    fn encode(&self, batch: &PackedBatch) -> fewtag::Result<Matrix> {
+        match &self.int8 {
+            Some(int8) => int8.encode(batch),
+            None => self.bert.encode(batch),
+        }
+    }
+
+    fn difference(&self) -> Answer {
+        let [a, b] = [self.bert.encode(&self.batch)?, self.encode(&self.batch)?];
+        let differences = a.values().iter().zip(b.values()).map(|(a, b)| f64::from((a - b).abs()));
+        let largest = differences.clone().fold(0.0, f64::max);
+        let squares: f64 = differences.map(|d| d * d).sum();
+        Ok(json!([largest, (squares / a.values().len() as f64).sqrt()]))
     }
 
     /// A step towards hidden rows of zeros: what the loss is does not change the work.

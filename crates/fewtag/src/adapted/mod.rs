@@ -93,7 +93,10 @@ pub fn adapt_all(wanted: &[(&Tagger, &SupportSet)]) -> Result<Vec<Result<Adapted
     let mut plan = Plan::default();
     let planned: Vec<Result<Planned>> =
         wanted.iter().map(|(tagger, support)| Planned::new(tagger, support, &mut plan)).collect();
-    let mut rows = reading::embed(first.engine(), plan.sequences())?;
+    let mut rows = match &first.kept {
+        Some(kept) => kept.embed(first.engine(), plan.sequences())?,
+        None => reading::embed(first.engine(), plan.sequences())?,
+    };
     Ok(planned.into_iter().map(|one| one.map(|it| it.finish(&mut rows))).collect())
 }
 

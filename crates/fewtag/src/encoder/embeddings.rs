@@ -12,14 +12,14 @@ use super::group::SequenceGroup;
 use super::parameters::Embeddings;
 
 /// The rows of the three tables that one piece adds up.
-struct Lookup {
-    word: usize,
-    segment: usize,
-    position: usize,
+pub(super) struct Lookup {
+    pub(super) word: usize,
+    pub(super) segment: usize,
+    pub(super) position: usize,
 }
 
 /// What each piece of a group looks up, in the order of rows.
-fn lookups(group: &SequenceGroup) -> impl Iterator<Item = Lookup> {
+pub(super) fn lookups(group: &SequenceGroup) -> impl Iterator<Item = Lookup> {
     group.sequences.clone().flat_map(|s| {
         let pieces = &group.batch.pieces()[group.batch.rows(s)];
         pieces.iter().enumerate().map(|(position, piece)| Lookup {

@@ -63,7 +63,7 @@ pub struct Weights<T> {
 
 impl<T> Weights<T> {
     /// Cuts a buffer into weights: `take(n)` hands out its next `n` numbers.
-    fn carve(config: &BertConfig, mut take: impl FnMut(usize) -> T) -> Self {
+    pub(super) fn carve(config: &BertConfig, mut take: impl FnMut(usize) -> T) -> Self {
         let (h, f) = (config.hidden_size, config.intermediate_size);
         Self {
             embeddings: Embeddings {

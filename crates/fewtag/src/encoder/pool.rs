@@ -10,8 +10,13 @@ pub(super) struct Pool<T>(Arc<Mutex<Vec<T>>>);
 impl<T: Default> Pool<T> {
     /// A value that was used before, or a new one.
     pub(super) fn take(&self) -> Pooled<T> {
+        self.take_or(T::default)
+    }
+
+    /// The same, where a new one is made by `new`.
+    pub(super) fn take_or(&self, new: impl FnOnce() -> T) -> Pooled<T> {
         let value = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        Pooled { value: value.unwrap_or_default(), home: Arc::clone(&self.0) }
+        Pooled { value: value.unwrap_or_else(new), home: Arc::clone(&self.0) }
     }
 }
 

@@ -85,12 +85,8 @@ fn store(tensor: Tensor, values: &[f32], storage: Storage, file: &mut Vec<(Strin
             file.push((name, Stored { dtype: Dtype::F16, shape, bytes }));
         }
         Storage::Int8 => {
-            let rows = values.chunks_exact(shape[1]);
-            let scales: Vec<f32> = rows.clone().map(row_scale).collect();
-            let steps = rows.zip(&scales).flat_map(|(row, scale)| {
-                row.iter().map(move |x| (x / scale).round().clamp(-127.0, 127.0) as i8)
-            });
-            let bytes = steps.map(i8::cast_unsigned).collect();
+            let (steps, scales) = in_steps(values, shape[1]);
+            let bytes = steps.into_iter().map(i8::cast_unsigned).collect();
             let of_rows = Stored {
                 dtype: Dtype::F32,
                 shape: vec![shape[0]],
@@ -100,6 +96,16 @@ fn store(tensor: Tensor, values: &[f32], storage: Storage, file: &mut Vec<(Strin
             file.push((name, Stored { dtype: Dtype::I8, shape, bytes }));
         }
     }
+}
+
+/// A matrix with rows of `width` numbers as steps and the size of a step, row by row.
+pub(super) fn in_steps(values: &[f32], width: usize) -> (Vec<i8>, Vec<f32>) {
+    let rows = values.chunks_exact(width);
+    let scales: Vec<f32> = rows.clone().map(row_scale).collect();
+    let steps = rows.zip(&scales).flat_map(|(row, scale)| {
+        row.iter().map(move |x| (x / scale).round().clamp(-127.0, 127.0) as i8)
+    });
+    (steps.collect(), scales)
 }
 
 /// The step of a row: its largest weight is 127 steps. A row of zeros has any step, so 1.

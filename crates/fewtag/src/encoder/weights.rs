@@ -56,11 +56,13 @@ pub fn load(dir: &Path) -> Result<Parameters> {
     let config = BertConfig::from_json(&text)?;
     let files = weight_files(dir)?;
     let sizes: Result<Vec<u64>> = files.iter().map(|path| Ok(metadata(path)?.len())).collect();
+    let mut parameters = Parameters::zeros(&config);
     let mut loading = Loading::new(&config, sizes?.into_iter().sum(), &files[0])?;
     for path in &files {
-        loading.add(&read(path)?, path)?;
+        loading.add(&read(path)?, path, &mut parameters)?;
     }
-    loading.finish(&files[0])
+    loading.finish(&files[0])?;
+    Ok(parameters)
 }
 
 /// The encoder of shape `config` in the bytes of one safetensors file; `path` is its name in messages.
@@ -70,8 +72,34 @@ pub fn load(dir: &Path) -> Result<Parameters> {
 /// If the bytes are no such file, or if the weights are not exactly those that `config` describes.
 pub fn from_bytes(config: &BertConfig, bytes: &[u8], path: &Path) -> Result<Parameters> {
     let mut loading = Loading::new(config, bytes.len() as u64, path)?;
-    loading.add(bytes, path)?;
+    let mut parameters = Parameters::zeros(config);
+    loading.add(bytes, path, &mut parameters)?;
+    loading.finish(path)?;
+    Ok(parameters)
+}
+
+/// The same without making floats of bytes: what `target` becomes is up to it.
+pub(super) fn read_into(
+    target: &mut impl Target,
+    config: &BertConfig,
+    bytes: &[u8],
+    path: &Path,
+) -> Result<()> {
+    let mut loading = Loading::new(config, bytes.len() as u64, path)?;
+    loading.add(bytes, path, target)?;
     loading.finish(path)
+}
+
+/// What takes the tensors of a file, each once.
+pub(super) trait Target {
+    /// Takes one, of the right shape.
+    fn take(&mut self, tensor: &Tensor, stored: &StoredTensor) -> Result<()>;
+}
+
+impl Target for Parameters {
+    fn take(&mut self, tensor: &Tensor, stored: &StoredTensor) -> Result<()> {
+        stored.fill(&mut self.values_mut()[tensor.place.clone()])
+    }
 }
 
 /// The files that hold the weights of the encoder in `dir`, at least one.
@@ -118,9 +146,8 @@ fn shards(dir: &Path, index: &Path) -> Result<Vec<PathBuf>> {
     Ok(names.into_iter().map(|name| dir.join(name)).collect())
 }
 
-/// Parameters that are being filled, and the tensors that are still to come.
+/// The tensors that are still to come.
 struct Loading {
-    parameters: Parameters,
     missing: BTreeMap<String, Tensor>,
 }
 
@@ -133,11 +160,11 @@ impl Loading {
             return Err(Error::TooFewWeights { path: path.to_owned(), n_bytes, n_values });
         }
         let missing = tensors.into_iter().map(|tensor| (tensor.name.clone(), tensor)).collect();
-        Ok(Self { parameters: Parameters::zeros(config), missing })
+        Ok(Self { missing })
     }
 
     /// Takes all tensors of one file.
-    fn add(&mut self, bytes: &[u8], path: &Path) -> Result<()> {
+    fn add(&mut self, bytes: &[u8], path: &Path, target: &mut impl Target) -> Result<()> {
         let file = SafeTensors::deserialize(bytes)
             .map_err(|source| Error::Safetensors { path: path.to_owned(), source })?;
         // In a fixed order, so that a file with two faults is always refused for the same one.
@@ -155,17 +182,19 @@ impl Loading {
                     shape: view.shape().to_vec(),
                 });
             };
-            let values = &mut self.parameters.values_mut()[tensor.place.clone()];
+            check_shape(&tensor.name, &tensor.shape, view, path)?;
             let row_scales = tensors.get(format!("{stored_name}{ROW_SCALES}").as_str());
-            fill(values, &tensor, view, row_scales, path)?;
+            target.take(&tensor, &StoredTensor { tensor: &tensor, view, row_scales, path })?;
         }
         Ok(())
     }
 
-    /// The parameters, if nothing is missing.
-    fn finish(self, path: &Path) -> Result<Parameters> {
+    /// # Errors
+    ///
+    /// If something is missing.
+    fn finish(self, path: &Path) -> Result<()> {
         match self.missing.into_values().next() {
-            None => Ok(self.parameters),
+            None => Ok(()),
             Some(Tensor { name: tensor, shape, .. }) => {
                 Err(Error::MissingTensor { path: path.to_owned(), tensor, shape })
             }
@@ -186,60 +215,69 @@ fn today_name(name: &str) -> Cow<'_, str> {
     name.into()
 }
 
-/// Copies the numbers of `view` into their place.
-fn fill(
-    values: &mut [f32],
-    tensor: &Tensor,
-    view: &TensorView,
-    row_scales: Option<&TensorView>,
-    path: &Path,
-) -> Result<()> {
-    check_shape(&tensor.name, &tensor.shape, view, path)?;
-    match view.dtype() {
-        Dtype::F32 => convert(values, view.data(), f32::from_le_bytes),
-        Dtype::F16 => convert(values, view.data(), |bytes| f16::from_le_bytes(bytes).to_f32()),
-        Dtype::BF16 => convert(values, view.data(), |bytes| bf16::from_le_bytes(bytes).to_f32()),
-        Dtype::I8 => {
-            convert(values, view.data(), |bytes| f32::from(i8::from_le_bytes(bytes)));
-            scale_rows(values, tensor, row_scales, path)?;
-        }
-        found => return Err(wrong_type(&tensor.name, found, path)),
-    }
-    if values.iter().all(|value| value.is_finite()) {
-        Ok(())
-    } else {
-        Err(Error::NonFiniteWeight { path: path.to_owned(), tensor: tensor.name.clone() })
-    }
+/// A tensor as its file holds it.
+pub(super) struct StoredTensor<'a> {
+    tensor: &'a Tensor,
+    view: &'a TensorView<'a>,
+    row_scales: Option<&'a TensorView<'a>>,
+    path: &'a Path,
 }
 
-/// Multiplies the steps of an int8 tensor by the size of a step, row by row.
-fn scale_rows(
-    values: &mut [f32],
-    tensor: &Tensor,
-    row_scales: Option<&TensorView>,
-    path: &Path,
-) -> Result<()> {
-    let name = format!("{}{ROW_SCALES}", tensor.name);
-    let n_rows = tensor.shape[0];
-    let Some(row_scales) = row_scales else {
-        return Err(Error::MissingTensor {
-            path: path.to_owned(),
-            tensor: name,
-            shape: vec![n_rows],
-        });
-    };
-    check_shape(&name, &[n_rows], row_scales, path)?;
-    if row_scales.dtype() != Dtype::F32 {
-        return Err(wrong_type(&name, row_scales.dtype(), path));
-    }
-    let mut scales = vec![0.0; n_rows];
-    convert(&mut scales, row_scales.data(), f32::from_le_bytes);
-    for (row, scale) in values.chunks_exact_mut(values.len() / n_rows).zip(scales) {
-        for value in row {
-            *value *= scale;
+impl StoredTensor<'_> {
+    /// Copies its numbers into their place.
+    pub(super) fn fill(&self, values: &mut [f32]) -> Result<()> {
+        let data = self.view.data();
+        match self.view.dtype() {
+            Dtype::F32 => convert(values, data, f32::from_le_bytes),
+            Dtype::F16 => convert(values, data, |bytes| f16::from_le_bytes(bytes).to_f32()),
+            Dtype::BF16 => convert(values, data, |bytes| bf16::from_le_bytes(bytes).to_f32()),
+            Dtype::I8 => {
+                convert(values, data, |bytes| f32::from(i8::from_le_bytes(bytes)));
+                let scales = self.row_scales()?;
+                for (row, scale) in values.chunks_exact_mut(values.len() / scales.len()).zip(scales)
+                {
+                    row.iter_mut().for_each(|value| *value *= scale);
+                }
+            }
+            found => return Err(wrong_type(&self.tensor.name, found, self.path)),
         }
+        self.check_finite(values)
     }
-    Ok(())
+
+    /// If it is stored in bytes, these and the size of a step for each row.
+    pub(super) fn steps(&self) -> Result<Option<(&[i8], Vec<f32>)>> {
+        if self.view.dtype() != Dtype::I8 {
+            return Ok(None);
+        }
+        let scales = self.row_scales()?;
+        let longest: Vec<f32> = scales.iter().map(|scale| scale * f32::from(i8::MIN)).collect();
+        self.check_finite(&longest)?;
+        Ok(Some((bytemuck::cast_slice(self.view.data()), scales)))
+    }
+
+    fn check_finite(&self, values: &[f32]) -> Result<()> {
+        if values.iter().all(|value| value.is_finite()) {
+            return Ok(());
+        }
+        let (path, tensor) = (self.path.to_owned(), self.tensor.name.clone());
+        Err(Error::NonFiniteWeight { path, tensor })
+    }
+
+    /// The size of a step, row by row.
+    fn row_scales(&self) -> Result<Vec<f32>> {
+        let name = format!("{}{ROW_SCALES}", self.tensor.name);
+        let (path, shape) = (self.path, vec![self.tensor.shape[0]]);
+        let Some(row_scales) = self.row_scales else {
+            return Err(Error::MissingTensor { path: path.to_owned(), tensor: name, shape });
+        };
+        check_shape(&name, &shape, row_scales, path)?;
+        if row_scales.dtype() != Dtype::F32 {
+            return Err(wrong_type(&name, row_scales.dtype(), path));
+        }
+        let mut scales = vec![0.0; shape[0]];
+        convert(&mut scales, row_scales.data(), f32::from_le_bytes);
+        Ok(scales)
+    }
 }
 
 fn check_shape(name: &str, expected: &[usize], view: &TensorView, path: &Path) -> Result<()> {

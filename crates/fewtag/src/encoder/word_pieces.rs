@@ -13,7 +13,9 @@
 //! Text is text: a word `[SEP]` is split like any other and never becomes the separator. Truncation and
 //! padding that a `tokenizer.json` may prescribe are switched off.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -55,7 +57,13 @@ pub struct WordPieces {
     unk: u32,
     /// Whether the shapes of words are told.
     has_shapes: bool,
+    /// The pieces of words that were split before: a text has few different words, and splitting takes a while.
+    known: Arc<RwLock<HashMap<Box<str>, Box<[u32]>>>>,
 }
+
+/// How many words are remembered, and how long they may be in bytes: at most about 10 MB.
+const KNOWN: usize = 1 << 16;
+const LONGEST_KNOWN: usize = 48;
 
 impl WordPieces {
     /// Reads `tokenizer.json`, or else `vocab.txt` (with the switches of `tokenizer_config.json`, if there is one).
@@ -124,7 +132,8 @@ impl WordPieces {
             tokenizer.token_to_id(piece).ok_or_else(missing)
         };
         let (cls, sep, unk) = (id_of("[CLS]")?, id_of("[SEP]")?, id_of("[UNK]")?);
-        Ok(Self { tokenizer, path, cls, sep, unk, has_shapes: false })
+        let known = Arc::default();
+        Ok(Self { tokenizer, path, cls, sep, unk, has_shapes: false, known })
     }
 
     /// The same tokenizer, which tells or hides how words are written.
@@ -140,17 +149,46 @@ impl WordPieces {
     /// [`Error::BadTokenizer`] if a rule of the tokenizer's own file fails on a word.
     pub fn split<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Result<Pieces> {
         let mut pieces = Pieces { ids: Vec::new(), shapes: Vec::new(), first: Vec::new() };
+        let mut new = Vec::new();
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         for word in words {
             pieces.first.push(pieces.ids.len());
-            match self.tokenizer.encode_fast(word, false) {
-                Ok(encoding) if encoding.is_empty() => pieces.ids.push(self.unk),
-                Ok(encoding) => pieces.ids.extend(encoding.get_ids()),
-                Err(source) => return Err(Error::BadTokenizer { path: self.path.clone(), source }),
+            if let Some(ids) = known.get(word) {
+                pieces.ids.extend(ids);
+            } else {
+                let ids = self.split_word(word)?;
+                pieces.ids.extend(&ids);
+                new.push((word, ids));
             }
             let shape = if self.has_shapes { Shape::of(word) as u8 } else { 0 };
             pieces.shapes.resize(pieces.ids.len(), shape);
         }
+        drop(known);
+        self.remember(new);
         Ok(pieces)
+    }
+
+    /// The pieces of one word, at least one.
+    fn split_word(&self, word: &str) -> Result<Vec<u32>> {
+        match self.tokenizer.encode_fast(word, false) {
+            Ok(encoding) if encoding.is_empty() => Ok(vec![self.unk]),
+            Ok(encoding) => Ok(encoding.get_ids().to_vec()),
+            Err(source) => Err(Error::BadTokenizer { path: self.path.clone(), source }),
+        }
+    }
+
+    fn remember(&self, mut words: Vec<(&str, Vec<u32>)>) {
+        words.retain(|(word, _)| word.len() <= LONGEST_KNOWN);
+        if words.is_empty() {
+            return;
+        }
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        for (word, ids) in words {
+            if known.len() == KNOWN {
+                return;
+            }
+            known.insert(word.into(), ids.into());
+        }
     }
 
     /// The index of `[CLS]`, which opens every sequence.
@@ -252,6 +290,21 @@ mod tests {
 
     fn plain(ids: &[u32], first: &[usize]) -> Pieces {
         Pieces { ids: ids.to_vec(), shapes: vec![0; ids.len()], first: first.to_vec() }
+    }
+
+    #[test]
+    fn a_word_that_is_known_is_split_as_it_was() {
+        let long = "restaurants".repeat(9);
+        let words = ["Tokyo", "restaurants", "\u{1}", long.as_str(), "Tokyo"];
+        let word_pieces = uncased();
+        let first = word_pieces.split(words).unwrap();
+        let known = |word: &str| word_pieces.known.read().unwrap().contains_key(word);
+        assert_eq!([words[0], words[2], words[3]].map(known), [true, true, false]);
+        assert_eq!(word_pieces.split(words).unwrap(), first);
+        // A copy shares what is known and may tell shapes.
+        let shaped = word_pieces.clone().with_shapes(true).split(["Tokyo", "tokyo"]).unwrap();
+        assert_eq!(shaped.shapes.first(), Some(&1));
+        assert_eq!(uncased().split(words).unwrap(), first);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! gradients are added chunk by chunk in order; so neither the number of threads nor the memory for activations changes a
 //! bit of the result. Activations that do not fit the budget are computed again during the backward pass.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::Sequence;
@@ -22,6 +23,29 @@ const CHUNK: usize = 1024;
 ///
 /// Whatever the engine refuses, such as a sequence longer than its position table.
 pub fn embed(engine: &dyn Engine, sequences: &[Sequence]) -> Result<Vec<Matrix>> {
+    let (different, places) = distinct(sequences);
+    if different.len() == sequences.len() {
+        return embed_each(engine, sequences);
+    }
+    let read = embed_each(engine, &different)?;
+    Ok(places.into_iter().map(|place| read[place].clone()).collect())
+}
+
+/// The sequences without repetitions, and which of them each one is: real text repeats itself.
+fn distinct(sequences: &[Sequence]) -> (Vec<Sequence>, Vec<usize>) {
+    let mut different = Vec::new();
+    let mut place_of: HashMap<&Sequence, usize> = HashMap::with_capacity(sequences.len());
+    let place = |sequence| {
+        *place_of.entry(sequence).or_insert_with(|| {
+            different.push(Sequence::clone(sequence));
+            different.len() - 1
+        })
+    };
+    let places = sequences.iter().map(place).collect();
+    (different, places)
+}
+
+fn embed_each(engine: &dyn Engine, sequences: &[Sequence]) -> Result<Vec<Matrix>> {
     let mut read = Vec::with_capacity(sequences.len());
     for chunk in chunks(sequences) {
         let sequences = &sequences[chunk];
@@ -195,6 +219,25 @@ mod tests {
         let of_query = [[10.0, 0.0, 6.0], [12.0, 0.0, 8.0]];
         let of_support = [[20.0, 1.0, 10.0], [21.0, 1.0, 11.0]];
         assert_eq!(read[1].values(), [of_query, of_support].as_flattened().as_flattened());
+    }
+
+    #[test]
+    fn a_sequence_that_comes_again_is_read_once() {
+        let frame = word_pieces();
+        let [first, second] = [10, 20].map(|id| Sequence::alone(&pieces(&[id], &[0]), &frame));
+        let again = [&first, &second, &first, &second, &second].map(Clone::clone);
+        let read = embed(&echo(), &again).unwrap();
+        // The last number is the row of the batch: that of the first time.
+        let [of_first, of_second] = [[10.0, 0.0, 1.0], [20.0, 0.0, 4.0]];
+        for (read, expected) in
+            read.iter().zip([of_first, of_second, of_first, of_second, of_second])
+        {
+            assert_eq!(read.values(), expected);
+        }
+        // The same pieces read as a name are another sequence.
+        let name = Sequence::name(&pieces(&[10, 14], &[0]), &frame);
+        let alone = Sequence::alone(&pieces(&[10, 14], &[0]), &frame);
+        assert_eq!(embed(&echo(), &[name, alone]).unwrap()[1].values()[2..], [5.0]);
     }
 
     #[test]

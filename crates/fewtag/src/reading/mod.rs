@@ -12,6 +12,7 @@
 //! cannot read differently. A query longer than the encoder reads is cut into overlapping windows (`window.rs`).
 
 mod embed;
+mod kept;
 mod sequence;
 mod window;
 
@@ -19,6 +20,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 pub use embed::{Tape, embed, embed_for_training};
+pub(crate) use kept::KeptRows;
 pub use sequence::Sequence;
 pub(crate) use window::{Window, part};
 

@@ -12,7 +12,7 @@ use crate::encoder::{Piece, Pieces, WordPieces};
 use crate::matrix::{Matrix, add_scaled};
 
 /// One sequence for the encoder, and which of its rows are wanted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Sequence {
     pub(super) pieces: Vec<Piece>,
     /// Positions of pieces, increasing.

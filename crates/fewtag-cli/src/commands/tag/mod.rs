@@ -1,11 +1,11 @@
 //! `fewtag tag`: text in, spans out, from a handful of examples.
 //!
 //! ```text
-//! lines ─ input (own thread) ─▶ at most BATCH at a time ─ Adapted::score_all ─▶ answers ─ output
+//! lines ─ input (own thread) ─▶ at most BATCH at a time ─ score (own thread, all cores) ─▶ answers ─ output
 //! ```
 //!
 //! What has arrived is answered at once, so the first answer does not wait for the last line, and memory does not
-//! grow with the input.
+//! grow with the input. Answers are written while the next ones are computed.
 
 mod explain;
 mod html;
@@ -14,12 +14,15 @@ mod threshold;
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::JoinHandle;
 
 use anyhow::{Context as _, bail, ensure};
 use fewtag::answer::Thresholds;
 use fewtag::data::{Wanted, Writer};
 use fewtag::plural::Counted;
-use fewtag::{Adapted, Scored, Sentence, Slot, SupportSet};
+use fewtag::{Adapted, Scored, Sentence, Slot, SupportSet, Tagged};
+use rayon::prelude::*;
 
 use super::answers::{Colour, OutputFormat};
 use super::data::SupportArgs;
@@ -91,7 +94,7 @@ enum Explain {
 }
 
 /// At most how many sentences are tagged at a time.
-const BATCH: usize = 64;
+const BATCH: usize = 256;
 
 /// Runs the command, writing the answers to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
@@ -110,18 +113,14 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     let thresholds = thresholds(&args.threshold, support.tag_set())?;
     let mut output = open_output(args, &support, out);
     let how = How { jsonl: args.jsonl, words: args.read.words() };
-    let mut input = Input::open(&args.text, &files, how)?;
+    // For the rest of the process: the thread that scores may wait for a line when an error ends the command.
+    let adapted: &'static Adapted = Box::leak(Box::new(adapted));
+    let (batches, scorer) = score_all(adapted, Input::open(&args.text, &files, how)?);
     let mut failed = 0;
-    loop {
-        let batch = input.next_batch(adapted.group_size().min(BATCH));
-        if batch.is_empty() {
-            break;
-        }
-        let mut scored = score(&adapted, &batch).into_iter();
-        for (line, sentence) in batch {
-            let answered = sentence.and_then(|sentence| {
-                let scored = scored.next().expect("every sentence is scored")?;
-                answer(&scored, &thresholds, &sentence, &mut output)
+    for batch in batches {
+        for (line, scored) in batch {
+            let answered = scored.and_then(|(sentence, scored, tagged)| {
+                answer(&scored, tagged, &thresholds, &sentence, &mut output)
             });
             match answered {
                 Ok(n_windows) if n_windows > 1 => {
@@ -138,6 +137,9 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
             }
         }
         output.flush()?;
+    }
+    if let Err(panic) = scorer.join() {
+        std::panic::resume_unwind(panic);
     }
     output.finish()?;
     if failed > 0 {
@@ -161,24 +163,58 @@ fn open_output<'a, W: Write>(
     }
 }
 
-/// Scores the sentences of a batch together, on all cores; one by one if there is one that cannot be.
-fn score<'a>(adapted: &'a Adapted, batch: &[Item]) -> Vec<fewtag::Result<Scored<'a>>> {
-    let sentences = batch.iter().filter_map(|(_, sentence)| sentence.as_ref().ok());
-    let words: Vec<Vec<&str>> = sentences.map(|sentence| sentence.words().collect()).collect();
-    match adapted.score_all(&words) {
-        Ok(scored) => scored.into_iter().map(Ok).collect(),
-        Err(_) => words.iter().map(|words| adapted.score(words)).collect(),
-    }
+/// A line and what was made of it.
+type Answered = (String, anyhow::Result<(Sentence, Scored<'static>, Tagged)>);
+
+/// Scores what arrives, batch after batch, on a thread of its own. At most one batch waits to be written.
+fn score_all(
+    adapted: &'static Adapted,
+    mut input: Input,
+) -> (Receiver<Vec<Answered>>, JoinHandle<()>) {
+    let (sender, batches) = sync_channel(1);
+    let scorer = std::thread::spawn(move || {
+        loop {
+            let batch = input.next_batch(adapted.group_size().min(BATCH));
+            if batch.is_empty() || sender.send(score(adapted, batch)).is_err() {
+                return;
+            }
+        }
+    });
+    (batches, scorer)
 }
 
-/// Tags one sentence and writes its spans that are probable enough; says in how many windows it was read.
+/// Scores and tags the sentences of a batch together, on all cores; each fails alone.
+fn score(adapted: &'static Adapted, batch: Vec<Item>) -> Vec<Answered> {
+    let sentences = batch.iter().filter_map(|(_, sentence)| sentence.as_ref().ok());
+    let words: Vec<Vec<&str>> = sentences.map(|sentence| sentence.words().collect()).collect();
+    let queries: Vec<_> = words.iter().map(|words| (adapted, words.as_slice())).collect();
+    let scored = match fewtag::score_all(&queries) {
+        Ok(scored) => scored,
+        Err(_) => words.iter().map(|words| adapted.score(words)).collect(),
+    };
+    let tag = |scored: fewtag::Result<Scored<'static>>| {
+        scored.map(|scored| {
+            let tagged = scored.tagged();
+            (scored, tagged)
+        })
+    };
+    let tagged: Vec<_> = scored.into_par_iter().map(tag).collect();
+    let mut tagged = tagged.into_iter();
+    let mut join = |sentence: Sentence| {
+        let (scored, tagged) = tagged.next().expect("every sentence is scored")?;
+        Ok((sentence, scored, tagged))
+    };
+    batch.into_iter().map(|(line, sentence)| (line, sentence.and_then(&mut join))).collect()
+}
+
+/// Writes the spans of a sentence that are probable enough; says in how many windows it was read.
 fn answer<W: Write>(
     scored: &Scored,
+    mut tagged: Tagged,
     thresholds: &Thresholds,
     sentence: &Sentence,
     output: &mut Output<W>,
 ) -> anyhow::Result<usize> {
-    let mut tagged = scored.tagged();
     tagged.spans.retain(|span| thresholds.allow(span));
     output.write(Answer { sentence, tagged: &tagged, scored })?;
     Ok(tagged.n_windows)

@@ -1,0 +1,108 @@
+//! Weights in bytes, in the order in which products read them.
+
+use super::{MAX_K, PANEL, QUAD};
+use crate::vectorised;
+
+/// A matrix `W [n, k]` in bytes: `W[j, p] = scales[j] · values[j, p]`.
+#[derive(Debug, Clone, Copy)]
+pub struct Matrix<'a> {
+    /// `[n, k]` in −127…127, row after row.
+    pub values: &'a [i8],
+    /// `[n]`.
+    pub scales: &'a [f32],
+}
+
+impl Matrix<'_> {
+    /// Adds row `j` to `x [k]`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such row.
+    pub fn add_row(&self, j: usize, x: &mut [f32]) {
+        let (row, step) = (&self.values[j * x.len()..][..x.len()], self.scales[j]);
+        vectorised(
+            #[inline(always)]
+            || {
+                for (x, &q) in x.iter_mut().zip(row) {
+                    *x += f32::from(q) * step;
+                }
+            },
+        );
+    }
+}
+
+/// The right factor `Wᵀ [k, n]` of a linear layer: panel after panel of 32 columns, in a panel quad after quad of
+/// `k`, in a quad column after column. What is missing in the last quad and panel is filled up with zeros.
+#[derive(Debug, Default)]
+pub struct Panels {
+    pub(super) quads: Vec<[[i8; QUAD]; PANEL]>,
+    pub(super) columns: Vec<Column>,
+    k: usize,
+    n: usize,
+}
+
+/// What a product needs to know of 32 columns besides their bytes.
+#[derive(Debug, Clone)]
+pub(super) struct Column {
+    /// Their scales.
+    pub(super) steps: [f32; PANEL],
+    /// `Σ_p q[j, p]`.
+    pub(super) sums: [i32; PANEL],
+}
+
+impl Panels {
+    /// Packs weights that lie side by side: those of queries, keys and values are one factor.
+    ///
+    /// # Panics
+    ///
+    /// If a part is not `[n, k]`, or if `k` is 0 or above [`MAX_K`].
+    #[must_use]
+    pub fn pack(parts: &[Matrix], k: usize) -> Self {
+        assert!((1..=MAX_K).contains(&k), "columns of {k} numbers");
+        let n = parts.iter().map(|part| part.scales.len()).sum::<usize>();
+        let (n_quads, n_panels) = (k.div_ceil(QUAD), n.div_ceil(PANEL));
+        let empty = Column { steps: [0.0; PANEL], sums: [0; PANEL] };
+        let mut packed = Self {
+            quads: vec![[[0; QUAD]; PANEL]; n_quads * n_panels],
+            columns: vec![empty; n_panels],
+            k,
+            n,
+        };
+        let mut j = 0;
+        for part in parts {
+            assert_eq!(part.values.len(), part.scales.len() * k, "a part is [n, k]");
+            for (values, &step) in part.values.chunks_exact(k).zip(part.scales) {
+                packed.set_column(j, values, step);
+                j += 1;
+            }
+        }
+        packed
+    }
+
+    fn set_column(&mut self, j: usize, values: &[i8], step: f32) {
+        let n_quads = self.n_quads();
+        let (panel, column) = (j / PANEL, j % PANEL);
+        self.columns[panel].steps[column] = step;
+        self.columns[panel].sums[column] = values.iter().map(|&q| i32::from(q)).sum();
+        let quads = &mut self.quads[panel * n_quads..][..n_quads];
+        for (quad, values) in quads.iter_mut().zip(values.chunks(QUAD)) {
+            quad[column][..values.len()].copy_from_slice(values);
+        }
+    }
+
+    /// The length of a column.
+    #[must_use]
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// The number of columns.
+    #[must_use]
+    pub fn n(&self) -> usize {
+        self.n
+    }
+
+    pub(super) fn n_quads(&self) -> usize {
+        self.k.div_ceil(QUAD)
+    }
+}
