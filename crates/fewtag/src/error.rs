@@ -101,6 +101,20 @@ pub enum Error {
         "`{path}` is damaged or belongs to another model: its checksum is not that of `fewtag.json`"
     )]
     WeightsChecksum { path: PathBuf },
+    /// A file that should be a saved domain.
+    #[error("`{path}` is no saved domain: {problem}")]
+    DomainFile { path: PathBuf, problem: String },
+    /// A saved domain of another version of this crate.
+    #[error("`{path}` is a saved domain of format {format}, this version reads format {known}")]
+    DomainFormat { path: PathBuf, format: u32, known: u32 },
+    /// A saved domain with a model that it was not made for.
+    #[error(
+        "`{path}` was made for the model {wanted}…, this is {found}…: use that model, or learn its examples anew"
+    )]
+    OtherModel { path: PathBuf, wanted: String, found: String },
+    /// A domain of a model that nobody else could have.
+    #[error("the model was not loaded from files, so a saved domain could not name it: save it first")]
+    UnsavedModel,
     /// An encoder directory without a tokenizer.
     #[error("`{dir}` holds neither `tokenizer.json` nor `vocab.txt`")]
     NoTokenizer { dir: PathBuf },

@@ -21,6 +21,8 @@ pub struct Tagger {
     pub(crate) word_pieces: Arc<WordPieces>,
     pub(crate) settings: ModelSettings,
     pub(crate) head: Head,
+    /// Of the files that it was loaded from; `None` once something was learned.
+    pub(crate) checksum: Option<Arc<str>>,
 }
 
 impl Tagger {
@@ -37,7 +39,7 @@ impl Tagger {
         head: Head,
     ) -> Result<Self> {
         let word_pieces = fitting(engine.config(), word_pieces, &settings)?;
-        Ok(Self { engine, word_pieces: Arc::new(word_pieces), settings, head })
+        Ok(Self { engine, word_pieces: Arc::new(word_pieces), settings, head, checksum: None })
     }
 
     /// The model that is built into the library: a few-shot tagger for English text.
@@ -103,6 +105,18 @@ impl Tagger {
         self
     }
 
+    /// The same model, known by this checksum.
+    pub(crate) fn with_checksum(self, checksum: &str) -> Self {
+        Self { checksum: Some(checksum.into()), ..self }
+    }
+
+    /// What tells this model from others: a checksum of the files it was loaded from, whatever settings were changed since.
+    /// `None` if it was trained and not yet saved and loaded.
+    #[must_use]
+    pub fn checksum(&self) -> Option<&str> {
+        self.checksum.as_deref()
+    }
+
     /// The choices that make this model.
     #[must_use]
     pub fn settings(&self) -> &ModelSettings {
@@ -119,6 +133,7 @@ impl Tagger {
     #[must_use]
     pub fn with_scale(mut self, scale: f32) -> Self {
         self.head.scale = scale;
+        self.checksum = None;
         self
     }
 

@@ -40,6 +40,7 @@ impl Trainee {
             word_pieces: Arc::clone(word_pieces),
             settings: settings.clone(),
             head: *head,
+            checksum: None,
         }
     }
 
