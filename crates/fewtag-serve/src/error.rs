@@ -174,7 +174,10 @@ impl From<fewtag::Error> for ApiError {
             E::EmptySentence | E::EmptyWord { .. } | E::BadSlot { .. } | E::BadTag { .. } => {
                 Code::InvalidExample
             }
-            E::Data { .. } => Code::InvalidData,
+            E::Data { .. }
+            | E::DomainFile { .. }
+            | E::DomainFormat { .. }
+            | E::Safetensors { .. } => Code::InvalidData,
             E::Unwritable { .. } => Code::Unwritable,
             _ => Code::Internal,
         };

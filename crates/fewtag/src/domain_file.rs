@@ -95,7 +95,7 @@ impl DomainFile {
             .map_err(|source| Error::Safetensors { path: path.to_owned(), source })?;
         let json = header.metadata().as_ref().and_then(|metadata| metadata.get(ENTRY));
         let json = json.ok_or_else(|| damaged(path, "it has no entry `fewtag`"))?;
-        let fail = |error: serde_json::Error| damaged(path, error);
+        let fail = |error: serde_json::Error| damaged(path, error.to_string());
         let Version { format } = serde_json::from_str(json).map_err(fail)?;
         if format != FORMAT || !tensors.is_empty() {
             let format = if format == FORMAT { FORMAT + 1 } else { format };
@@ -174,8 +174,8 @@ impl DomainFile {
     }
 }
 
-fn damaged(path: &Path, problem: impl ToString) -> Error {
-    Error::DomainFile { path: path.to_owned(), problem: problem.to_string() }
+fn damaged(path: &Path, problem: impl Into<String>) -> Error {
+    Error::DomainFile { path: path.to_owned(), problem: problem.into() }
 }
 
 /// The JSON object.
@@ -236,15 +236,16 @@ impl Content {
         let place = |at: usize| move |problem| damaged(path, format!("example {at}: {problem}"));
         let sentences = self.examples.into_iter().enumerate();
         let sentences = sentences.map(|(i, example)| example.sentence().map_err(place(i + 1)));
-        let labels = self.labels.iter().map(|label| Slot::new(label)).collect::<Result<Vec<_>>>()?;
-        let mut support =
-            SupportSet::with_labels(sentences.collect::<Result<Vec<_>>>()?, labels)?;
+        let labels =
+            self.labels.iter().map(|label| Slot::new(label)).collect::<Result<Vec<_>>>()?;
+        let mut support = SupportSet::with_labels(sentences.collect::<Result<Vec<_>>>()?, labels)?;
         for (slot, name) in self.meanings {
             support = support.named(Slot::new(&slot)?, name);
         }
         let thresholds = Thresholds { general: self.threshold, of_label: self.thresholds };
         let is_probability = |p: &f64| (0.0..=1.0).contains(p);
-        if !is_probability(&thresholds.general) || !thresholds.of_label.values().all(is_probability) {
+        if !is_probability(&thresholds.general) || !thresholds.of_label.values().all(is_probability)
+        {
             return Err(damaged(path, "a threshold is a probability: from 0 to 1"));
         }
         self.settings.check()?;

@@ -113,7 +113,9 @@ pub enum Error {
     )]
     OtherModel { path: PathBuf, wanted: String, found: String },
     /// A domain of a model that nobody else could have.
-    #[error("the model was not loaded from files, so a saved domain could not name it: save it first")]
+    #[error(
+        "the model was not loaded from files, so a saved domain could not name it: save it first"
+    )]
     UnsavedModel,
     /// An encoder directory without a tokenizer.
     #[error("`{dir}` holds neither `tokenizer.json` nor `vocab.txt`")]

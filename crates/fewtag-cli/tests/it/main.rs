@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 mod data;
+mod domain;
 mod encoder;
 mod evaluate;
 mod model;
