@@ -74,6 +74,11 @@ pub enum Error {
         "{what} has {n_pieces} word pieces, the encoder reads at most {max}: shorten or split it"
     )]
     TooLong { what: String, n_pieces: usize, max: usize },
+    /// A text beyond all sentences and paragraphs.
+    #[error(
+        "the text is longer than {max} bytes ({n_bytes}): give one sentence or paragraph at a time"
+    )]
+    TextTooLong { n_bytes: usize, max: usize },
     /// A tokenizer that belongs to another encoder.
     #[error(
         "the tokenizer knows {n_pieces} pieces, the encoder only {n_vectors}: they do not belong together"
@@ -219,4 +224,13 @@ pub enum Error {
          try a lower `optimizer.encoder_rate` or a smaller initial λ"
     )]
     Diverged { update: u64, loss: f64, gradient_norm: f64, scale: f32 },
+}
+
+/// The message of an error with those of its causes.
+#[must_use]
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let mut messages: Vec<String> = causes.map(ToString::to_string).collect();
+    messages.dedup();
+    messages.join(": ")
 }

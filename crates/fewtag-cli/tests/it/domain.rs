@@ -25,7 +25,7 @@ fn a_saved_domain_tags_as_its_examples_do() {
     let shown = success(&["domain", "show", &file]);
     assert!(shown.contains("5 examples") && shown.contains("threshold: 0.1"), "{shown}");
     let inline = success(&["domain", "show", &file, "--format", "inline"]);
-    assert_eq!(inline, success(&["data", "convert", &music, "--to", "inline"]));
+    assert_eq!(inline, success(&["data", "convert", &music, "-", "--to", "inline"]));
 }
 
 #[test]

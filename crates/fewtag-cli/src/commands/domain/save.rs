@@ -13,7 +13,7 @@ use crate::outputs::{Force, Inputs};
 
 /// Save examples, settings and which model they are for in one file
 ///
-/// `fewtag tag --domain`, the server's import and Python's `fewtag.open` read it (docs/domains.md). It holds no weights: a few
+/// `fewtag tag --domain`, the server's import and Python's `fewtag.open` read it (docs/guide/domains.md). It holds no weights: a few
 /// kilobytes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

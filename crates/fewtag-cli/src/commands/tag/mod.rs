@@ -10,6 +10,7 @@
 mod explain;
 mod html;
 mod output;
+mod table;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -28,17 +29,20 @@ use crate::progress::warn;
 use crate::sources;
 use html::Page;
 use output::{Answer, Output};
+use table::TableArgs;
 
 /// Tag text with the slots of a few labelled examples, without training
 ///
 /// The examples are the support set: a file in any data format (docs/reference/data.md), or `--example` sentences. Text comes
-/// from the arguments, from `--input` files, or from standard input, one sentence a line.
+/// from the arguments, from `--input` files, or from standard input, one sentence a line. With `--output`, a Parquet or JSON-lines
+/// file of any size gets its spans in a column of their own (docs/guide/scale.md).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   fewtag tag --example 'play [nina simone](artist)' 'put on some miles davis'
   fewtag tag --label artist --label 'song title' 'put on so what by miles davis'
   fewtag tag --support examples/music.txt --explain 'i want to hear billie holiday tonight'
   fewtag tag --domain music.fewtag 'i want to hear billie holiday tonight'
+  fewtag tag --domain music.fewtag --input corpus.parquet --output tagged.parquet
   fewtag tag --support examples/music.txt --format jsonl --threshold 0.5 < lines.txt > spans.jsonl")]
 pub(crate) struct Args {
     /// Sentences to tag
@@ -63,6 +67,8 @@ pub(crate) struct Args {
     /// Say which examples spoke for each span; `html` writes one self-contained page
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     explain: Option<Explain>,
+    #[command(flatten)]
+    table: TableArgs,
     /// Report lines that cannot be tagged and go on
     #[arg(long)]
     keep_going: bool,
@@ -82,6 +88,9 @@ const BATCH: usize = 64;
 
 /// Runs the command, writing the answers to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
+    if let Some(output) = args.table.output() {
+        return table::run(args, output);
+    }
     let standard_input = [PathBuf::from("-")];
     let nothing_given = args.text.is_empty() && args.input.is_empty();
     let files = if nothing_given { &standard_input[..] } else { &args.input };
