@@ -5,7 +5,6 @@
 
 #![expect(unsafe_code, reason = "Arrow's C interface is made of pointers")]
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -13,12 +12,13 @@ use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
 use arrow_array::ffi_stream::{ArrayStreamReader, FFI_ArrowArrayStream};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, make_array};
 use arrow_schema::Schema;
+use fewtag::Adapted;
+use fewtag::answer::Thresholds;
 use fewtag_table::{fields, tag_column};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
-use crate::domain::Core;
 use crate::errors::FewtagError;
 use crate::pool::run;
 
@@ -53,33 +53,28 @@ impl Tagged {
     }
 }
 
-#[pymethods]
-impl Core {
-    /// Tags a column of texts, or that of a table which has this name or is the only one.
-    #[pyo3(signature = (data, column=None, thresholds=None))]
-    fn tag_arrow(
-        &self,
-        py: Python<'_>,
-        data: &Bound<'_, PyAny>,
-        column: Option<&str>,
-        thresholds: Option<(f64, BTreeMap<String, f64>)>,
-    ) -> PyResult<Tagged> {
-        let thresholds = self.thresholds(thresholds)?;
-        let mut batches = Vec::new();
-        for array in arrays(data)? {
-            let array = of_table(array, column)?;
-            // In pieces, so that an interruption is heard.
-            for start in (0..array.len()).step_by(ROWS) {
-                let piece = array.slice(start, ROWS.min(array.len() - start));
-                let (adapted, thresholds) = (Arc::clone(&self.adapted), Arc::clone(&thresholds));
-                let found = run(py, move || tag_column(&adapted, &piece, &thresholds))?;
-                let found = found.map_err(|error| PyTypeError::new_err(error.to_string()))?;
-                let columns: Vec<ArrayRef> = vec![Arc::new(found.spans), Arc::new(found.error)];
-                batches.push(RecordBatch::try_new(Arc::new(schema()), columns).map_err(broken)?);
-            }
+/// Tags a column of texts, or that of a table which has this name or is the only one.
+pub(crate) fn tag(
+    py: Python<'_>,
+    adapted: &Arc<Adapted>,
+    data: &Bound<'_, PyAny>,
+    column: Option<&str>,
+    thresholds: &Arc<Thresholds>,
+) -> PyResult<Tagged> {
+    let mut batches = Vec::new();
+    for array in arrays(data)? {
+        let array = of_table(array, column)?;
+        // In pieces, so that an interruption is heard.
+        for start in (0..array.len()).step_by(ROWS) {
+            let piece = array.slice(start, ROWS.min(array.len() - start));
+            let (adapted, thresholds) = (Arc::clone(adapted), Arc::clone(thresholds));
+            let found = run(py, move || tag_column(&adapted, &piece, &thresholds))?;
+            let found = found.map_err(|error| PyTypeError::new_err(error.to_string()))?;
+            let columns: Vec<ArrayRef> = vec![Arc::new(found.spans), Arc::new(found.error)];
+            batches.push(RecordBatch::try_new(Arc::new(schema()), columns).map_err(broken)?);
         }
-        Ok(Tagged { batches })
     }
+    Ok(Tagged { batches })
 }
 
 /// How many rows are tagged between two looks for signals.

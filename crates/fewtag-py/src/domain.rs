@@ -12,6 +12,7 @@ use fewtag::{
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::arrow::{self, Tagged};
 use crate::errors::{ExamplesError, FewtagError, ModelError, raise};
 use crate::examples::Examples;
 use crate::pool::run;
@@ -24,7 +25,7 @@ type SpanTuple = (usize, usize, String, String, f64);
 
 /// An answer, or why there is none.
 #[derive(IntoPyObject)]
-pub(crate) enum Outcome {
+enum Outcome {
     Spans(Vec<SpanTuple>),
     Error(String),
 }
@@ -32,8 +33,8 @@ pub(crate) enum Outcome {
 /// A learned domain.
 #[pyclass(module = "fewtag._fewtag", frozen)]
 pub(crate) struct Core {
-    pub(crate) adapted: Arc<Adapted>,
-    pub(crate) thresholds: Arc<Thresholds>,
+    adapted: Arc<Adapted>,
+    thresholds: Arc<Thresholds>,
     tagger: Tagger,
     support: Arc<SupportSet>,
     /// Where the model lies, unless it is the built-in one.
@@ -129,6 +130,18 @@ impl Core {
         run(py, move || {
             adapted.tag_texts(&texts, &thresholds).into_iter().map(Outcome::new).collect()
         })
+    }
+
+    /// Tags a column of texts, or that of a table which has this name or is the only one.
+    #[pyo3(signature = (data, column=None, thresholds=None))]
+    fn tag_arrow(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        column: Option<&str>,
+        thresholds: Option<(f64, BTreeMap<String, f64>)>,
+    ) -> PyResult<Tagged> {
+        arrow::tag(py, &self.adapted, data, column, &self.thresholds(thresholds)?)
     }
 
     /// Why the spans of a text were tagged: the JSON object that `fewtag tag --explain --format jsonl` prints.
@@ -241,10 +254,7 @@ impl Core {
     }
 
     /// Those of a call, or else those of the domain.
-    pub(crate) fn thresholds(
-        &self,
-        given: Option<(f64, BTreeMap<String, f64>)>,
-    ) -> PyResult<Arc<Thresholds>> {
+    fn thresholds(&self, given: Option<(f64, BTreeMap<String, f64>)>) -> PyResult<Arc<Thresholds>> {
         match given {
             None => Ok(Arc::clone(&self.thresholds)),
             Some(given) => checked(given, &self.support).map(Arc::new),

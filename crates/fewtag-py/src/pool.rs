@@ -93,13 +93,14 @@ pub(crate) fn run<T: Send + 'static>(
 ) -> PyResult<T> {
     let pool = pool(py, None)?;
     let running = Running::new();
-    let (sender, receiver) = sync_channel(1);
+    let (sender, mut receiver) = sync_channel(1);
     pool.spawn(move || {
         let _ = sender.send(catch_unwind(AssertUnwindSafe(work))); // Nobody waits after an interruption.
         drop(running);
     });
     loop {
-        match py.detach(|| receiver.recv_timeout(PATIENCE)) {
+        let answer = &mut receiver; // Another thread may have it, but not share it.
+        match py.detach(move || answer.recv_timeout(PATIENCE)) {
             Ok(Ok(done)) => return Ok(done),
             Ok(Err(panic)) => resume_unwind(panic),
             Err(RecvTimeoutError::Timeout) => py.check_signals()?,

@@ -109,5 +109,5 @@ def test_duckdb(music):
     relation = duckdb.from_arrow(table)
     found = pa.table(music.tag_arrow(relation))
     assert found["spans"].to_pylist() == expected(music)
-    labels = duckdb.from_arrow(found).project("list_transform(spans, s -> s.label) as labels").fetchall()
-    assert len(labels) == len(TEXTS)
+    counts = [n for (n,) in duckdb.from_arrow(found).project("len(spans)").fetchall()]
+    assert counts == [None if spans is None else len(spans) for spans in expected(music)]

@@ -65,7 +65,7 @@ class Answer:
         return f"<Answer {self}>"
 
     def __str__(self) -> str:
-        """The text with its spans marked, as the command prints it."""
+        """The text with its spans marked: `play [nina simone](artist 0.93)`."""
         line, done = [], 0
         for span in self.spans:
             line.append(f"{self.text[done:span.start]}[{span.text}]({span.label} {span.probability:.2f})")
