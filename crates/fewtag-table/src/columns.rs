@@ -61,8 +61,11 @@ pub fn texts(column: &dyn Array) -> Result<Vec<Option<&str>>, ArrowError> {
         DataType::Dictionary(..) => {
             let dictionary = column.as_any_dictionary();
             let values = texts(dictionary.values().as_ref())?;
+            if values.is_empty() {
+                return Ok(vec![None; column.len()]);
+            }
             let keys = dictionary.normalized_keys();
-            // The key of a null means nothing, and there may be no value at all.
+            // The key of a null means nothing.
             let text = |(row, key): (usize, usize)| {
                 if dictionary.is_null(row) { None } else { values[key] }
             };

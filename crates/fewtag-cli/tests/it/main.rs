@@ -15,6 +15,7 @@ mod score;
 mod serve;
 mod sources;
 mod support;
+mod table;
 mod tag;
 mod train;
 

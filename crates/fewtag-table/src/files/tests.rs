@@ -116,8 +116,11 @@ fn what_a_killed_run_finished_is_not_done_again() {
         assert_eq!((done.rows, done.kept), (57, 3 * ROWS), "{end}");
         assert_eq!(fs::read(path("out")).unwrap(), fs::read(path("whole")).unwrap(), "{end}");
         killed(&path("in"), &path("anew"));
-        let done =
-            run(&path("in"), &path("anew"), |job| job.start_anew = true, &mut |_| {}).unwrap();
+        let anew = |job: &mut Job| {
+            job.start_anew = true;
+            job.identity = "two".into();
+        };
+        let done = run(&path("in"), &path("anew"), anew, &mut |_| {}).unwrap();
         assert_eq!(done.kept, 0);
     }
 }
