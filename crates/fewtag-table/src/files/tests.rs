@@ -21,7 +21,7 @@ fn texts() -> Vec<Option<String>> {
 }
 
 fn parquet(path: &Path, texts: Vec<Option<String>>) {
-    let numbers = Int64Array::from_iter_values(0..texts.len() as i64);
+    let numbers = Int64Array::from_iter_values(0..i64::try_from(texts.len()).unwrap());
     let schema = Arc::new(Schema::new(vec![
         Field::new("id", DataType::Int64, false),
         Field::new("text", DataType::Utf8, true),
