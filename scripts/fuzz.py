@@ -26,7 +26,7 @@ FUZZ = ROOT / "fuzz"
 OUT = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "fuzz"
 TARGETS = [
     *["conll", "episodes", "hf", "spacy", "doccano", "labelstudio", "gliner", "rasa", "snips", "snips-yaml", "inline", "any"],
-    *["tokenizer", "vocabulary", "encoder_config", "safetensors", "fewtag_json", "npy", "glove", "train_toml"],
+    *["tokenizer", "vocabulary", "encoder_config", "safetensors", "fewtag_json", "domain_file", "npy", "glove", "train_toml"],
     *["bodies", "server"],
 ]
 # What a compiler puts in so that libFuzzer sees which code an input reaches and what it is compared with.

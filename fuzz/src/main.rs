@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! readers   conll episodes hf spacy doccano labelstudio gliner rasa snips snips-yaml inline, and any (format unknown)
-//! models    tokenizer vocabulary encoder_config safetensors fewtag_json npy glove train_toml
+//! models    tokenizer vocabulary encoder_config safetensors fewtag_json domain_file npy glove train_toml
 //! server    bodies (what a handler makes of JSON), server (the whole of it, behind its router)
 //! ```
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use fewtag::DomainFile;
 use fewtag::encoder::{BertConfig, Int8Bert, Precision, WordPieces, weights};
 use fewtag::model::{self, ModelFiles};
 use fewtag::train::config::Config;
@@ -20,6 +21,7 @@ pub fn target(name: &str) -> Option<Target> {
         "encoder_config" => Box::new(encoder_config),
         "safetensors" => Box::new(safetensors()),
         "fewtag_json" => Box::new(fewtag_json()),
+        "domain_file" => Box::new(domain_file),
         "npy" => Box::new(in_directory("vectors.npy", vectors)),
         "glove" => Box::new(in_directory("vectors.txt", vectors)),
         "train_toml" => Box::new(train_toml),
@@ -35,6 +37,14 @@ const WORDS: [&str; 8] =
 fn tokenizer(bytes: &[u8]) {
     if let Ok(pieces) = WordPieces::from_json(bytes, Path::new("fuzz")) {
         let _ = pieces.split(WORDS);
+    }
+}
+
+/// What is read is written so that it is read as the same.
+fn domain_file(bytes: &[u8]) {
+    if let Ok(domain) = DomainFile::from_bytes(bytes, Path::new("fuzz")) {
+        let again = DomainFile::from_bytes(&domain.to_bytes(), Path::new("fuzz"));
+        assert_eq!(again.expect("what was written is read"), domain);
     }
 }
 

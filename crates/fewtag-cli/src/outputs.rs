@@ -17,6 +17,11 @@ pub(crate) struct Force {
 }
 
 impl Force {
+    /// Whether `--force` was given.
+    pub(crate) fn is_on(self) -> bool {
+        self.force
+    }
+
     /// Refuses to write these files if one of them is read, is there already, or has no directory to lie in.
     pub(crate) fn check<'a>(
         self,

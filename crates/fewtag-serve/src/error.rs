@@ -156,13 +156,7 @@ impl ApiError {
     }
 }
 
-/// The message of an error with those of its causes.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    let mut messages: Vec<String> = causes.map(ToString::to_string).collect();
-    messages.dedup();
-    messages.join(": ")
-}
+pub(crate) use fewtag::error::chain;
 
 /// Errors of the library are what the examples or the texts caused.
 impl From<fewtag::Error> for ApiError {
@@ -174,7 +168,10 @@ impl From<fewtag::Error> for ApiError {
             E::EmptySentence | E::EmptyWord { .. } | E::BadSlot { .. } | E::BadTag { .. } => {
                 Code::InvalidExample
             }
-            E::Data { .. } => Code::InvalidData,
+            E::Data { .. }
+            | E::DomainFile { .. }
+            | E::DomainFormat { .. }
+            | E::Safetensors { .. } => Code::InvalidData,
             E::Unwritable { .. } => Code::Unwritable,
             _ => Code::Internal,
         };

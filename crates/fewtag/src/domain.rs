@@ -283,6 +283,12 @@ impl SupportSet {
         name_words(tag, name)
     }
 
+    /// The labels that have another name than their slot, or none.
+    #[must_use]
+    pub fn names(&self) -> &BTreeMap<Slot, Option<String>> {
+        &self.names
+    }
+
     /// The sentences, at least one.
     #[must_use]
     pub fn sentences(&self) -> &[Sentence] {

@@ -74,6 +74,11 @@ pub enum Error {
         "{what} has {n_pieces} word pieces, the encoder reads at most {max}: shorten or split it"
     )]
     TooLong { what: String, n_pieces: usize, max: usize },
+    /// A text beyond all sentences and paragraphs.
+    #[error(
+        "the text is longer than {max} bytes ({n_bytes}): give one sentence or paragraph at a time"
+    )]
+    TextTooLong { n_bytes: usize, max: usize },
     /// A tokenizer that belongs to another encoder.
     #[error(
         "the tokenizer knows {n_pieces} pieces, the encoder only {n_vectors}: they do not belong together"
@@ -101,6 +106,22 @@ pub enum Error {
         "`{path}` is damaged or belongs to another model: its checksum is not that of `fewtag.json`"
     )]
     WeightsChecksum { path: PathBuf },
+    /// A file that should be a saved domain.
+    #[error("`{path}` is no saved domain: {problem}")]
+    DomainFile { path: PathBuf, problem: String },
+    /// A saved domain of another version of this crate.
+    #[error("`{path}` is a saved domain of format {format}, this version reads format {known}")]
+    DomainFormat { path: PathBuf, format: u32, known: u32 },
+    /// A saved domain with a model that it was not made for.
+    #[error(
+        "`{path}` was made for the model {wanted}…, this is {found}…: use that model, or learn its examples anew"
+    )]
+    OtherModel { path: PathBuf, wanted: String, found: String },
+    /// A domain of a model that nobody else could have.
+    #[error(
+        "the model was not loaded from files, so a saved domain could not name it: save it first"
+    )]
+    UnsavedModel,
     /// An encoder directory without a tokenizer.
     #[error("`{dir}` holds neither `tokenizer.json` nor `vocab.txt`")]
     NoTokenizer { dir: PathBuf },
@@ -203,4 +224,13 @@ pub enum Error {
          try a lower `optimizer.encoder_rate` or a smaller initial λ"
     )]
     Diverged { update: u64, loss: f64, gradient_norm: f64, scale: f32 },
+}
+
+/// The message of an error with those of its causes.
+#[must_use]
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let mut messages: Vec<String> = causes.map(ToString::to_string).collect();
+    messages.dedup();
+    messages.join(": ")
 }

@@ -38,6 +38,7 @@
 //! | to | see |
 //! |---|---|
 //! | read and write labelled data in eleven formats | [`data`] |
+//! | keep a domain in a file | [`DomainFile`] |
 //! | check a support set, and find out what to label next | [`support`] |
 //! | draw few-shot episodes | [`sampler`] |
 //! | judge a model, and make its probabilities honest | [`eval`] |
@@ -52,6 +53,7 @@ pub mod answer;
 pub mod crf;
 pub mod data;
 mod domain;
+mod domain_file;
 pub mod emission;
 pub mod encoder;
 pub mod error;
@@ -64,6 +66,7 @@ pub mod scheme;
 mod settings;
 pub mod support;
 pub mod tag;
+mod tag_texts;
 mod tagger;
 pub mod train;
 pub mod transition;
@@ -86,6 +89,7 @@ pub mod reading;
 pub use adapted::{Adapted, Scored, Tagged, TaggedSpan, adapt_all, score_all};
 pub use answer::Answer;
 pub use domain::{Domain, Episode, Sentence, SupportSet, Token};
+pub use domain_file::DomainFile;
 pub use error::{Error, Result};
 pub use explain::{Evidence, Explanation, RunnerUp};
 pub use matrix::Matrix;
@@ -93,5 +97,6 @@ pub use matrix::Matrix;
 pub use random::Random;
 pub use settings::{Context, ModelSettings};
 pub use tag::{Slot, Span, Tag, TagClass, TagSet};
+pub use tag_texts::MAX_TEXT;
 pub use tagger::Tagger;
 pub use transition::{CollapsedTransitions, TransitionMode};

@@ -99,7 +99,10 @@ pub fn from_files(files: &ModelFiles, origin: &Path, precision: Precision) -> Re
         Precision::Int8 => Arc::new(Int8Bert::from_bytes(&config, files.weights, &path)?),
     };
     let word_pieces = WordPieces::from_json(files.tokenizer, &origin.join("tokenizer.json"))?;
-    Tagger::new(engine, word_pieces, description.settings, description.head)
+    let parts = [files.fewtag, files.config, files.tokenizer].map(file::sha256);
+    let checksum = file::sha256((parts.concat() + &description.weights_sha256).as_bytes());
+    let tagger = Tagger::new(engine, word_pieces, description.settings, description.head)?;
+    Ok(tagger.with_checksum(&checksum))
 }
 
 /// The model inside this crate: English, described in the README of `fewtag-model`, under terms of its own.

@@ -24,6 +24,8 @@ pub struct Tagger {
     pub(crate) head: Head,
     /// What was read of support sets, if it is kept.
     pub(crate) kept: Option<Arc<KeptRows>>,
+    /// Of the files that it was loaded from; `None` once something was learned.
+    pub(crate) checksum: Option<Arc<str>>,
 }
 
 impl Tagger {
@@ -40,7 +42,8 @@ impl Tagger {
         head: Head,
     ) -> Result<Self> {
         let word_pieces = fitting(engine.config(), word_pieces, &settings)?;
-        Ok(Self { engine, word_pieces: Arc::new(word_pieces), settings, head, kept: None })
+        let word_pieces = Arc::new(word_pieces);
+        Ok(Self { engine, word_pieces, settings, head, kept: None, checksum: None })
     }
 
     /// The model that is built into the library: a few-shot tagger for English text. It computes in the default
@@ -115,6 +118,18 @@ impl Tagger {
         self
     }
 
+    /// The same model, known by this checksum.
+    pub(crate) fn with_checksum(self, checksum: &str) -> Self {
+        Self { checksum: Some(checksum.into()), ..self }
+    }
+
+    /// What tells this model from others: a checksum of the files it was loaded from, whatever settings were changed since.
+    /// `None` if it was trained and not yet saved and loaded.
+    #[must_use]
+    pub fn checksum(&self) -> Option<&str> {
+        self.checksum.as_deref()
+    }
+
     /// The choices that make this model.
     #[must_use]
     pub fn settings(&self) -> &ModelSettings {
@@ -131,6 +146,7 @@ impl Tagger {
     #[must_use]
     pub fn with_scale(mut self, scale: f32) -> Self {
         self.head.scale = scale;
+        self.checksum = None;
         self
     }
 

@@ -4,10 +4,12 @@ mod answers;
 mod completions;
 mod crossval;
 mod data;
+mod domain;
 mod encoder;
 mod evaluate;
 mod hub;
 mod input;
+mod learn;
 mod model;
 mod reproduce;
 mod sample;
@@ -16,6 +18,7 @@ mod serve;
 mod support;
 mod tag;
 mod tagger;
+mod threshold;
 mod train;
 mod values;
 
@@ -27,6 +30,7 @@ pub(crate) enum Command {
     Completions(completions::Args),
     Crossval(crossval::Args),
     Data(data::Args),
+    Domain(domain::Args),
     Encoder(encoder::Args),
     Evaluate(evaluate::Args),
     Model(model::Args),
@@ -45,6 +49,7 @@ pub(crate) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<()>
         Command::Completions(args) => completions::run(args, out),
         Command::Crossval(args) => crossval::run(args, out),
         Command::Data(args) => data::run(args, out),
+        Command::Domain(args) => domain::run(args, out),
         Command::Encoder(args) => encoder::run(args, out),
         Command::Evaluate(args) => evaluate::run(args, out),
         Command::Model(args) => model::run(args, out),

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 mod data;
+mod domain;
 mod encoder;
 mod evaluate;
 mod model;
@@ -14,6 +15,7 @@ mod score;
 mod serve;
 mod sources;
 mod support;
+mod table;
 mod tag;
 mod train;
 

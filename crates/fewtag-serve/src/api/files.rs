@@ -5,8 +5,10 @@ use std::path::Path;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use fewtag::answer::Thresholds;
 use fewtag::data::{self, ReadOptions};
 use fewtag::scheme::Scheme;
+use fewtag::{DomainFile, Sentence};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa::openapi::schema::Schema;
@@ -15,16 +17,19 @@ use super::body::{IfMatch, InDomain, Parameters, Raw, etag};
 use super::domains::{Change, change};
 use crate::App;
 use crate::error::{ApiResult, ErrorResponses};
-use crate::request::{check_support, check_texts, data_format, draft, formats, label};
+use crate::request::{check_support, check_texts, data_format, draft, formats, label, support};
 use crate::service::blocking;
 use crate::store::Draft;
+
+/// The name of the format of saved domains.
+const DOMAIN_FILE: &str = "fewtag";
 
 /// How to read a file.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Import {
-    /// A data format, or `auto` to recognise it.
+    /// A data format, `fewtag` for a saved domain, or `auto` to recognise it.
     #[serde(default)]
     #[param(schema_with = import_formats)]
     format: Option<String>,
@@ -38,11 +43,11 @@ pub struct Import {
 }
 
 fn import_formats() -> Schema {
-    formats(&["auto"]).into()
+    formats(&["auto", DOMAIN_FILE]).into()
 }
 
 fn export_formats() -> Schema {
-    formats(&[]).into()
+    formats(&[DOMAIN_FILE]).into()
 }
 
 /// What an import does to the examples that are there.
@@ -61,7 +66,8 @@ pub enum Mode {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Export {
-    /// A data format; `spacy` keeps everything and is the default.
+    /// A data format; `spacy` keeps everything and is the default. `fewtag` is a saved domain, which the command and Python
+    /// open as it is.
     #[param(schema_with = export_formats)]
     format: Option<String>,
 }
@@ -84,7 +90,7 @@ pub async fn import(
     Raw(bytes): Raw,
 ) -> ApiResult<Response> {
     let format = match format.as_deref() {
-        None | Some("auto") => None,
+        None | Some("auto" | DOMAIN_FILE) => None,
         Some(name) => Some(data_format(name)?),
     };
     let limits = app.config.limits;
@@ -110,11 +116,18 @@ pub async fn import(
 
 /// The examples of a file; words that the file cuts otherwise than we do are taken whole, with a note.
 fn read(bytes: &[u8], options: &ReadOptions) -> ApiResult<(Vec<Draft>, Vec<String>)> {
-    let corpus = data::parse(Path::new("file"), bytes, options)?;
-    let mut notes: Vec<String> = corpus.notes.iter().map(ToString::to_string).collect();
+    let (sentences, mut notes): (Vec<Sentence>, Vec<String>) = if DomainFile::is_one(bytes) {
+        // Its settings and its model are another's; a domain of the server has examples.
+        let domain = DomainFile::from_bytes(bytes, Path::new("file"))?;
+        (domain.support().sentences().to_vec(), Vec::new())
+    } else {
+        let corpus = data::parse(Path::new("file"), bytes, options)?;
+        let notes = corpus.notes.iter().map(ToString::to_string).collect();
+        (corpus.into_sentences().collect(), notes)
+    };
     let repair = ReadOptions { repair: true, ..ReadOptions::default() };
     let mut drafts = Vec::new();
-    for sentence in corpus.sentences() {
+    for sentence in &sentences {
         let (text, _) = sentence.text();
         let (sentence, repaired) = data::label_text(&text, data::labels(sentence), &repair)?;
         notes.extend(repaired.iter().map(ToString::to_string));
@@ -128,7 +141,8 @@ fn read(bytes: &[u8], options: &ReadOptions) -> ApiResult<(Vec<Draft>, Vec<Strin
     get, path = "/v1/domains/{name}/export", tag = "files", operation_id = "export",
     params(InDomain, Export),
     responses(
-        (status = 200, description = "The file", body = String, content_type = "text/plain",
+        (status = 200, description = "The file",
+         content((String = "text/plain"), (String = "application/octet-stream")),
          headers(("ETag" = String))),
         ErrorResponses,
     )
@@ -138,17 +152,28 @@ pub async fn export(
     InDomain { name }: InDomain,
     Parameters(Export { format }): Parameters<Export>,
 ) -> ApiResult<Response> {
-    let format = data_format(format.as_deref().unwrap_or("spacy"))?;
     let domain = app.store.read(&name).await?;
+    if format.as_deref() == Some(DOMAIN_FILE) {
+        let of = support(&domain.examples)?;
+        let file = DomainFile::new(&app.tagger, of, Thresholds::default())?.to_bytes();
+        return Ok(download(&name, DOMAIN_FILE, domain.version, file));
+    }
+    let format = data_format(format.as_deref().unwrap_or("spacy"))?;
     let sentences = domain.examples.iter().map(|example| label(&example.text, &example.spans));
     let sentences = sentences.collect::<ApiResult<_>>()?;
     let mut file = Vec::new();
     let of = fewtag::Domain { name: name.clone(), sentences };
     data::write(format, Scheme::Iob2, &[of], &mut file)?;
+    Ok(download(&name, format.name(), domain.version, file))
+}
+
+fn download(name: &str, format: &str, version: i64, file: Vec<u8>) -> Response {
+    let kind = match format {
+        DOMAIN_FILE => "application/octet-stream",
+        _ => "text/plain; charset=utf-8",
+    };
     let disposition = format!("attachment; filename=\"{name}.{format}\"");
-    let headers = [
-        (header::CONTENT_TYPE, "text/plain; charset=utf-8".to_owned()),
-        (header::CONTENT_DISPOSITION, disposition),
-    ];
-    Ok((etag(domain.version), headers, file).into_response())
+    let headers =
+        [(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, disposition)];
+    (etag(version), headers, file).into_response()
 }

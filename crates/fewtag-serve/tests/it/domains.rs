@@ -157,6 +157,37 @@ async fn a_domain_survives_every_format_that_can_hold_it() {
 }
 
 #[tokio::test]
+async fn a_domain_travels_as_a_saved_domain() {
+    let server = Server::new().await;
+    let examples = json!([example("queen"), example("new york")]);
+    server.post("/v1/domains", &json!({"name": "a", "examples": examples})).await;
+    server.post("/v1/domains", &json!({"name": "b"})).await;
+    let file = server.get("/v1/domains/a/export?format=fewtag").await;
+    assert_eq!(file.headers["content-disposition"], "attachment; filename=\"a.fewtag\"");
+    let saved = fewtag::DomainFile::from_bytes(&file.bytes, std::path::Path::new("a")).unwrap();
+    assert_eq!(Some(saved.model()), server.app.tagger.checksum());
+    for named in ["auto", "fewtag"] {
+        let path = format!("/v1/domains/b/import?format={named}&mode=replace");
+        let read = server.ask("POST", &path, &[], &file.bytes).await;
+        assert_eq!(read.status, 200, "{}", read.text);
+        let texts = |domain: &Value| {
+            let all = domain["examples"].as_array().unwrap().iter();
+            all.map(|one| (one["text"].clone(), one["spans"].clone())).collect::<Vec<_>>()
+        };
+        let [a, b] = ["a", "b"].map(|name| format!("/v1/domains/{name}"));
+        assert_eq!(texts(&server.get(&b).await.json()), texts(&server.get(&a).await.json()));
+    }
+    let half = &file.bytes[..file.bytes.len() / 2];
+    let refused = server.ask("POST", "/v1/domains/b/import", &[], half).await;
+    assert_eq!(
+        (refused.status.as_u16(), &refused.json()["error"]["code"]),
+        (422, &json!("invalid_data"))
+    );
+    server.post("/v1/domains", &json!({"name": "empty"})).await;
+    assert_eq!(server.get("/v1/domains/empty/export?format=fewtag").await.status, 422);
+}
+
+#[tokio::test]
 async fn an_annotation_of_label_studio_becomes_an_example() {
     let server = Server::new().await;
     let event = |action: &str, end: usize| {

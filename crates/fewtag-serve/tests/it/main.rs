@@ -17,6 +17,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
+use fewtag::encoder::Storage;
 use fewtag::{Context, ModelSettings, Tagger, model};
 use fewtag_serve::{App, Config, Database, Limits, router, start};
 use http_body_util::BodyExt;
@@ -36,6 +37,7 @@ struct Answered {
     status: StatusCode,
     headers: HeaderMap,
     text: String,
+    bytes: Vec<u8>,
 }
 
 impl Answered {
@@ -61,7 +63,11 @@ fn encoder() -> PathBuf {
 
 fn tagger() -> Tagger {
     let settings = ModelSettings { context: Context::Separate, ..ModelSettings::default() };
-    model::from_encoder(&encoder(), settings, 7).unwrap()
+    let dir = tempfile::tempdir().unwrap();
+    // From files, so that it has the checksum that saved domains name.
+    model::save(&model::from_encoder(&encoder(), settings, 7).unwrap(), dir.path(), Storage::F32)
+        .unwrap();
+    model::load(dir.path()).unwrap()
 }
 
 impl Server {
@@ -90,7 +96,8 @@ impl Server {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (status, headers) = (response.status(), response.headers().clone());
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        Answered { status, headers, text: String::from_utf8(bytes.to_vec()).unwrap() }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Answered { status, headers, text, bytes: bytes.to_vec() }
     }
 
     async fn ask(
@@ -98,7 +105,7 @@ impl Server {
         method: &str,
         path: &str,
         headers: &[(&str, &str)],
-        body: &str,
+        body: impl AsRef<[u8]>,
     ) -> Answered {
         let mut request = Request::builder().method(method).uri(path);
         if !headers.iter().any(|(name, _)| *name == "host") {
@@ -107,7 +114,7 @@ impl Server {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        self.send(request.body(Body::from(body.to_owned())).unwrap()).await
+        self.send(request.body(Body::from(body.as_ref().to_vec())).unwrap()).await
     }
 
     async fn get(&self, path: &str) -> Answered {

@@ -41,6 +41,7 @@ impl Trainee {
             settings: settings.clone(),
             head: *head,
             kept: None,
+            checksum: None,
         }
     }
 

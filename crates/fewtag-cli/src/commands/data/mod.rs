@@ -8,10 +8,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use fewtag::Sentence;
 use fewtag::data::{self, Corpus, Format, ReadOptions, Wanted};
 use fewtag::scheme::Scheme;
 use fewtag::words::WordSplit;
+use fewtag::{DomainFile, Sentence};
 
 use crate::progress::warn;
 use crate::{hints, sources};
@@ -124,6 +124,9 @@ impl SupportArgs {
         bytes: &[u8],
         format: Option<Format>,
     ) -> anyhow::Result<Vec<Sentence>> {
+        if format.is_none() && DomainFile::is_one(bytes) {
+            return Ok(DomainFile::from_bytes(bytes, path)?.support().sentences().to_vec());
+        }
         let corpus = data::parse(path, bytes, &self.text.options(format))
             .map_err(|error| hints::reading(error, "--support-format"))?;
         warn_of_notes(path, &corpus);

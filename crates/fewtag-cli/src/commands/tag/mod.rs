@@ -10,60 +10,51 @@
 mod explain;
 mod html;
 mod output;
-mod threshold;
+mod table;
 
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use fewtag::answer::Thresholds;
 use fewtag::data::{Wanted, Writer};
 use fewtag::plural::Counted;
-use fewtag::{Adapted, Scored, Sentence, Slot, SupportSet, Tagged};
+use fewtag::{Adapted, DomainFile, Scored, Sentence, SupportSet, Tagged};
 use rayon::prelude::*;
 
 use super::answers::{Colour, OutputFormat};
-use super::data::SupportArgs;
 use super::input::{How, Input, Item};
-use super::tagger::TaggerArgs;
+use super::learn::LearnArgs;
+use super::threshold::{Threshold, thresholds};
 use crate::progress::warn;
 use crate::sources;
 use html::Page;
 use output::{Answer, Output};
-use threshold::{Threshold, thresholds};
+use table::TableArgs;
 
 /// Tag text with the slots of a few labelled examples, without training
 ///
 /// The examples are the support set: a file in any data format (docs/reference/data.md), or `--example` sentences. Text comes
-/// from the arguments, from `--input` files, or from standard input, one sentence a line.
+/// from the arguments, from `--input` files, or from standard input, one sentence a line. With `--output`, a Parquet or JSON-lines
+/// file of any size gets its spans in a column of their own (docs/guide/scale.md).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   fewtag tag --example 'play [nina simone](artist)' 'put on some miles davis'
   fewtag tag --label artist --label 'song title' 'put on so what by miles davis'
   fewtag tag --support examples/music.txt --explain 'i want to hear billie holiday tonight'
+  fewtag tag --domain music.fewtag 'i want to hear billie holiday tonight'
+  fewtag tag --domain music.fewtag --input corpus.parquet --output tagged.parquet
   fewtag tag --support examples/music.txt --format jsonl --threshold 0.5 < lines.txt > spans.jsonl")]
 pub(crate) struct Args {
     /// Sentences to tag
     text: Vec<String>,
-    /// Labelled sentences to learn from, in any data format, or a directory of them; may be repeated
-    #[arg(long, value_name = "FILE")]
-    support: Vec<PathBuf>,
-    /// One labelled sentence to learn from: `play [nina simone](artist)`; may be repeated
-    #[arg(long, value_name = "SENTENCE")]
-    example: Vec<String>,
-    /// A label to look for by its name alone, such as `artist` or `"song title"`; may be repeated
-    #[arg(long, value_name = "NAME")]
-    label: Vec<String>,
-    /// What a label means, where its own name does not say it: `slot_17=delivery date`; nothing after `=`: its name
-    /// says nothing; may be repeated
-    #[arg(long, value_name = "LABEL=MEANING", value_parser = meaning)]
-    meaning: Vec<(Slot, Option<String>)>,
+    /// A saved domain to tag with (`fewtag domain save`), instead of examples
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["support", "example", "label", "meaning", "context"])]
+    domain: Option<PathBuf>,
     #[command(flatten)]
-    read: SupportArgs,
-    #[command(flatten)]
-    tagger: TaggerArgs,
+    learn: LearnArgs,
     /// Tag the lines of this file, or of the files of a directory; `-` is standard input; may be repeated
     #[arg(long, value_name = "FILE")]
     input: Vec<PathBuf>,
@@ -79,6 +70,8 @@ pub(crate) struct Args {
     /// Say which examples spoke for each span; `html` writes one self-contained page
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     explain: Option<Explain>,
+    #[command(flatten)]
+    table: TableArgs,
     /// Report lines that cannot be tagged and go on
     #[arg(long)]
     keep_going: bool,
@@ -98,21 +91,22 @@ const BATCH: usize = 256;
 
 /// Runs the command, writing the answers to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
+    if let Some(output) = args.table.output() {
+        return table::run(args, output);
+    }
     let standard_input = [PathBuf::from("-")];
     let nothing_given = args.text.is_empty() && args.input.is_empty();
     let files = if nothing_given { &standard_input[..] } else { &args.input };
-    let both =
-        [files, &args.support].map(|paths| paths.iter().any(|p| sources::is_standard_input(p)));
+    let both = [files, &args.learn.support]
+        .map(|paths| paths.iter().any(|p| sources::is_standard_input(p)));
     ensure!(
         both != [true; 2],
         "standard input cannot be both examples and text: give one of them in a file"
     );
     let files = sources::files(files, Wanted::Text)?;
-    let support = read_support(args)?;
-    let adapted = args.tagger.load()?.adapt(&support).context("cannot learn from the examples")?;
-    let thresholds = thresholds(&args.threshold, support.tag_set())?;
+    let (adapted, support, thresholds) = learn(args)?;
     let mut output = open_output(args, &support, out);
-    let how = How { jsonl: args.jsonl, words: args.read.words() };
+    let how = How { jsonl: args.jsonl, words: args.learn.read.words() };
     // For the rest of the process: the thread that scores may wait for a line when an error ends the command.
     let adapted: &'static Adapted = Box::leak(Box::new(adapted));
     let (batches, scorer) = score_all(adapted, Input::open(&args.text, &files, how)?);
@@ -146,6 +140,25 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
         warn(&format!("skipped: {}", Counted(failed, "line")));
     }
     Ok(())
+}
+
+/// What is tagged with: a saved domain, or what is learned from examples.
+fn learn(args: &Args) -> anyhow::Result<(Adapted, SupportSet, Thresholds)> {
+    let Some(path) = &args.domain else {
+        let support = args.learn.support()?;
+        let adapted = args.learn.tagger.load()?.adapt(&support);
+        let adapted = adapted.context("cannot learn from the examples")?;
+        let thresholds = thresholds(&args.threshold, support.tag_set())?;
+        return Ok((adapted, support, thresholds));
+    };
+    let domain = DomainFile::read(path)?;
+    let adapted = domain.adapt(&args.learn.tagger.load()?, path)?;
+    let support = domain.support().clone();
+    let thresholds = match &args.threshold[..] {
+        [] => domain.thresholds().clone(),
+        given => thresholds(given, support.tag_set())?,
+    };
+    Ok((adapted, support, thresholds))
 }
 
 fn open_output<'a, W: Write>(
@@ -218,41 +231,4 @@ fn answer<W: Write>(
     tagged.spans.retain(|span| thresholds.allow(span));
     output.write(Answer { sentence, tagged: &tagged, scored })?;
     Ok(tagged.n_windows)
-}
-
-/// The support set of all files and examples.
-fn read_support(args: &Args) -> anyhow::Result<SupportSet> {
-    if args.support.is_empty() && args.example.is_empty() && args.label.is_empty() {
-        bail!(
-            "there is nothing to learn from: give labelled sentences with --support FILE or --example \
-             'play [nina simone](artist)', or at least --label artist"
-        );
-    }
-    let mut sentences = Vec::new();
-    for path in args.read.files(&args.support)? {
-        sentences.extend(args.read.read(&path)?);
-    }
-    for example in &args.example {
-        sentences.extend(args.read.parse_inline("--example", example)?);
-    }
-    let labels = args.label.iter().map(|name| slot(name)).collect::<anyhow::Result<Vec<_>>>()?;
-    let support = SupportSet::with_labels(sentences, labels)
-        .context("mark at least one span, as in 'play [nina simone](artist)'")?;
-    let known = support.tag_set().slots().into_iter().cloned().collect::<Vec<_>>();
-    args.meaning.iter().try_fold(support, |support, (slot, meaning)| {
-        ensure!(known.contains(slot), "--meaning {slot}=…: there is no label `{slot}`");
-        Ok(support.named(slot.clone(), meaning.clone()))
-    })
-}
-
-/// The slot of a label that may be written as words: `song title` is `song_title`.
-fn slot(name: &str) -> anyhow::Result<Slot> {
-    let words: Vec<&str> = name.split_whitespace().collect();
-    Slot::new(&words.join("_")).with_context(|| format!("{name:?} names no label"))
-}
-
-/// `LABEL=MEANING`.
-fn meaning(text: &str) -> anyhow::Result<(Slot, Option<String>)> {
-    let (label, meaning) = text.split_once('=').context("write LABEL=MEANING")?;
-    Ok((slot(label)?, Some(meaning.trim().to_owned()).filter(|meaning| !meaning.is_empty())))
 }

@@ -10,7 +10,7 @@ use crate::commands::values;
 
 /// One `--threshold`.
 #[derive(Debug, Clone)]
-pub(super) struct Threshold {
+pub(crate) struct Threshold {
     slot: Option<String>,
     least: f64,
 }
@@ -32,7 +32,7 @@ impl FromStr for Threshold {
 /// # Errors
 ///
 /// If a threshold names a slot that the examples do not have.
-pub(super) fn thresholds(given: &[Threshold], tags: &TagSet) -> anyhow::Result<Thresholds> {
+pub(crate) fn thresholds(given: &[Threshold], tags: &TagSet) -> anyhow::Result<Thresholds> {
     let mut thresholds = Thresholds::default();
     for Threshold { slot, least } in given {
         match slot {

@@ -1,0 +1,5 @@
+"""`python -m fewtag` is the command `fewtag`."""
+
+from ._command import main
+
+main()

@@ -1,0 +1,344 @@
+//! A learned domain, as the Python class `Domain` holds it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fewtag::answer::Thresholds;
+use fewtag::support::{self, Suggestion};
+use fewtag::{
+    Adapted, Answer, Context, DomainFile, ModelSettings, Sentence, Slot, SupportSet, Tagger, data,
+};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::arrow::{self, Tagged};
+use crate::errors::{ExamplesError, FewtagError, ModelError, raise};
+use crate::examples::Examples;
+use crate::pool::run;
+
+/// The models of this process by their directory; the built-in one has none. Only locked by who holds the GIL.
+static MODELS: Mutex<Option<HashMap<Option<PathBuf>, Tagger>>> = Mutex::new(None);
+
+/// A span as Python gets it: first character, one past the last, label, text, probability.
+type SpanTuple = (usize, usize, String, String, f64);
+
+/// An answer, or why there is none.
+#[derive(IntoPyObject)]
+enum Outcome {
+    Spans(Vec<SpanTuple>),
+    Error(String),
+}
+
+/// A learned domain.
+#[pyclass(module = "fewtag._fewtag", frozen)]
+pub(crate) struct Core {
+    adapted: Arc<Adapted>,
+    thresholds: Arc<Thresholds>,
+    tagger: Tagger,
+    support: Arc<SupportSet>,
+    /// Where the model lies, unless it is the built-in one.
+    #[pyo3(get)]
+    model: Option<PathBuf>,
+}
+
+/// The model of a directory, or the built-in one, which is loaded once.
+fn tagger(py: Python<'_>, dir: Option<&Path>) -> PyResult<Tagger> {
+    let key = dir.map(Path::to_owned);
+    {
+        let known = MODELS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tagger) = known.as_ref().and_then(|models| models.get(&key)) {
+            return Ok(tagger.clone());
+        }
+    }
+    let wanted = key.clone();
+    let loaded = run(py, move || match &wanted {
+        Some(dir) => Tagger::load(dir),
+        None => Tagger::built_in(),
+    })?;
+    let tagger = loaded.map_err(raise)?;
+    let mut known = MODELS.lock().unwrap_or_else(PoisonError::into_inner);
+    known.get_or_insert_default().insert(key, tagger.clone());
+    Ok(tagger)
+}
+
+#[pymethods]
+impl Core {
+    /// Learns a domain.
+    #[new]
+    #[pyo3(signature = (examples, *, labels, meanings, thresholds, context=None, model=None))]
+    fn new(
+        py: Python<'_>,
+        examples: &Examples,
+        labels: Vec<String>,
+        meanings: BTreeMap<String, Option<String>>,
+        thresholds: (f64, BTreeMap<String, f64>),
+        context: Option<&str>,
+        model: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        let support = support_set(examples.sentences.clone(), &labels, meanings)?;
+        let thresholds = checked(thresholds, &support)?;
+        let mut tagger = tagger(py, model.as_deref())?;
+        if let Some(name) = context {
+            let context = match name {
+                "paired" => Context::Paired,
+                "separate" => Context::Separate,
+                _ => return Err(ModelError::new_err("a context is `paired` or `separate`")),
+            };
+            let settings = ModelSettings { context, ..tagger.settings().clone() };
+            tagger = tagger.with_settings(settings).map_err(raise)?;
+        }
+        Self::learn(py, tagger, support, thresholds, model)
+    }
+
+    /// Opens the saved domain of a file.
+    #[staticmethod]
+    #[pyo3(signature = (path, model=None))]
+    fn read(py: Python<'_>, path: PathBuf, model: Option<PathBuf>) -> PyResult<Self> {
+        let domain = DomainFile::read(&path).map_err(raise)?;
+        Self::opened(py, &domain, &path, model)
+    }
+
+    /// Opens a saved domain; `name` stands in messages.
+    #[staticmethod]
+    #[pyo3(signature = (bytes, name, model=None))]
+    fn open(py: Python<'_>, bytes: &[u8], name: PathBuf, model: Option<PathBuf>) -> PyResult<Self> {
+        let domain = DomainFile::from_bytes(bytes, &name).map_err(raise)?;
+        Self::opened(py, &domain, &name, model)
+    }
+
+    /// The bytes of the saved domain.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.file()?.to_bytes()))
+    }
+
+    /// Saves the domain, as a whole or not at all.
+    fn save(&self, path: PathBuf) -> PyResult<()> {
+        self.file()?.write(&path).map_err(raise)
+    }
+
+    /// Tags texts, each with its spans or the reason why it has none.
+    #[pyo3(signature = (texts, thresholds=None))]
+    fn tag(
+        &self,
+        py: Python<'_>,
+        texts: Vec<String>,
+        thresholds: Option<(f64, BTreeMap<String, f64>)>,
+    ) -> PyResult<Vec<Outcome>> {
+        let thresholds = self.thresholds(thresholds)?;
+        let adapted = Arc::clone(&self.adapted);
+        run(py, move || {
+            adapted.tag_texts(&texts, &thresholds).into_iter().map(Outcome::new).collect()
+        })
+    }
+
+    /// Tags a column of texts, or that of a table which has this name or is the only one.
+    #[pyo3(signature = (data, column=None, thresholds=None))]
+    fn tag_arrow(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        column: Option<&str>,
+        thresholds: Option<(f64, BTreeMap<String, f64>)>,
+    ) -> PyResult<Tagged> {
+        arrow::tag(py, &self.adapted, data, column, &self.thresholds(thresholds)?)
+    }
+
+    /// Why the spans of a text were tagged: the JSON object that `fewtag tag --explain --format jsonl` prints.
+    #[pyo3(signature = (text, thresholds=None))]
+    fn explain(
+        &self,
+        py: Python<'_>,
+        text: String,
+        thresholds: Option<(f64, BTreeMap<String, f64>)>,
+    ) -> PyResult<String> {
+        let thresholds = self.thresholds(thresholds)?;
+        let (adapted, support) = (Arc::clone(&self.adapted), Arc::clone(&self.support));
+        let answer = run(py, move || explain(&adapted, &support, &thresholds, text))?;
+        Ok(json(&answer.map_err(raise)?))
+    }
+
+    /// What is wrong or weak in the examples, as JSON.
+    fn check(&self, py: Python<'_>) -> PyResult<String> {
+        let (tagger, support) = (self.tagger.clone(), Arc::clone(&self.support));
+        let report = run(py, move || support::check(&tagger, support.sentences()))?;
+        Ok(json(&report.map_err(raise)?))
+    }
+
+    /// The texts that would teach most, best first, as a JSON list.
+    fn suggest(&self, py: Python<'_>, pool: Vec<String>, n: usize) -> PyResult<String> {
+        let (adapted, support) = (Arc::clone(&self.adapted), Arc::clone(&self.support));
+        let chosen = run(py, move || {
+            let mut numbers = Vec::new();
+            let sentences = pool.iter().enumerate().filter_map(|(number, text)| {
+                let sentence = Sentence::plain(text);
+                let is_blank = matches!(sentence, Err(fewtag::Error::EmptySentence));
+                (!is_blank).then(|| numbers.push(number)).map(|()| sentence)
+            });
+            let sentences: Vec<_> = sentences.collect();
+            let chosen = support::suggest(&adapted, &support, sentences, n)?;
+            let values = chosen.iter().map(|one| suggestion(one, &numbers));
+            Ok::<_, fewtag::Error>(values.collect::<serde_json::Value>())
+        })?;
+        Ok(chosen.map_err(raise)?.to_string())
+    }
+
+    /// The labels, sorted.
+    #[getter]
+    fn labels(&self) -> Vec<String> {
+        self.support.tag_set().slots().iter().map(ToString::to_string).collect()
+    }
+
+    /// The examples: text, and its spans.
+    #[getter]
+    fn examples(&self) -> Vec<(String, Vec<(usize, usize, String)>)> {
+        let example = |sentence: &Sentence| {
+            let labels = data::labels(sentence).into_iter();
+            let spans = labels.map(|(at, label)| (at.start, at.end, label)).collect();
+            (sentence.text().0.into_owned(), spans)
+        };
+        self.support.sentences().iter().map(example).collect()
+    }
+
+    /// The words of the examples.
+    #[getter]
+    fn words(&self) -> Vec<Vec<String>> {
+        let words = |sentence: &Sentence| sentence.words().map(str::to_owned).collect();
+        self.support.sentences().iter().map(words).collect()
+    }
+
+    /// How query and examples are read.
+    #[getter]
+    fn context(&self) -> &'static str {
+        match self.tagger.settings().context {
+            Context::Paired => "paired",
+            Context::Separate => "separate",
+        }
+    }
+
+    /// What tells the model from others.
+    #[getter]
+    fn checksum(&self) -> Option<&str> {
+        self.tagger.checksum()
+    }
+}
+
+impl Core {
+    fn opened(
+        py: Python<'_>,
+        domain: &DomainFile,
+        path: &Path,
+        model: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        let tagger = domain.tagger(&tagger(py, model.as_deref())?, path).map_err(raise)?;
+        Self::learn(py, tagger, domain.support().clone(), domain.thresholds().clone(), model)
+    }
+
+    fn learn(
+        py: Python<'_>,
+        tagger: Tagger,
+        support: SupportSet,
+        thresholds: Thresholds,
+        model: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        let support = Arc::new(support);
+        let (teacher, examples) = (tagger.clone(), Arc::clone(&support));
+        let adapted = run(py, move || teacher.adapt(&examples))?.map_err(raise)?;
+        let (adapted, thresholds) = (Arc::new(adapted), Arc::new(thresholds));
+        Ok(Self { adapted, thresholds, tagger, support, model })
+    }
+
+    fn file(&self) -> PyResult<DomainFile> {
+        let (support, thresholds) = ((*self.support).clone(), (*self.thresholds).clone());
+        DomainFile::new(&self.tagger, support, thresholds).map_err(raise)
+    }
+
+    /// Those of a call, or else those of the domain.
+    fn thresholds(&self, given: Option<(f64, BTreeMap<String, f64>)>) -> PyResult<Arc<Thresholds>> {
+        match given {
+            None => Ok(Arc::clone(&self.thresholds)),
+            Some(given) => checked(given, &self.support).map(Arc::new),
+        }
+    }
+}
+
+impl Outcome {
+    fn new(answer: fewtag::Result<Answer>) -> Self {
+        match answer {
+            Err(error) => Self::Error(fewtag::error::chain(&error)),
+            Ok(answer) => Self::Spans(
+                answer
+                    .spans
+                    .into_iter()
+                    .map(|span| (span.start, span.end, span.label, span.text, span.probability))
+                    .collect(),
+            ),
+        }
+    }
+}
+
+fn support_set(
+    sentences: Vec<Sentence>,
+    labels: &[String],
+    meanings: BTreeMap<String, Option<String>>,
+) -> PyResult<SupportSet> {
+    let labels = labels.iter().map(|label| slot(label)).collect::<PyResult<Vec<_>>>()?;
+    let mut support = SupportSet::with_labels(sentences, labels).map_err(raise)?;
+    for (label, meaning) in meanings {
+        let slot = slot(&label)?;
+        if !support.tag_set().slots().contains(&&slot) {
+            let message = format!("meanings: there is no label `{label}`");
+            return Err(ExamplesError::new_err(message));
+        }
+        support = support.named(slot, meaning);
+    }
+    Ok(support)
+}
+
+/// The slot of a label that may be written as words: `song title` is `song_title`.
+fn slot(name: &str) -> PyResult<Slot> {
+    Slot::new(&name.split_whitespace().collect::<Vec<_>>().join("_")).map_err(raise)
+}
+
+fn checked(
+    (general, of_label): (f64, BTreeMap<String, f64>),
+    support: &SupportSet,
+) -> PyResult<Thresholds> {
+    let thresholds = Thresholds { general, of_label };
+    let is_probability = |p: &f64| (0.0..=1.0).contains(p);
+    if !is_probability(&thresholds.general) || !thresholds.of_label.values().all(is_probability) {
+        return Err(FewtagError::new_err("a threshold is a probability: from 0 to 1"));
+    }
+    if let Some(label) = thresholds.unknown_label(support.tag_set()) {
+        return Err(FewtagError::new_err(format!("the examples have no label `{label}`")));
+    }
+    Ok(thresholds)
+}
+
+fn explain(
+    adapted: &Adapted,
+    support: &SupportSet,
+    thresholds: &Thresholds,
+    text: String,
+) -> fewtag::Result<Answer> {
+    let sentence = match Sentence::plain(&text) {
+        Err(fewtag::Error::EmptySentence) => return Ok(Answer { text, spans: Vec::new() }),
+        other => other?,
+    };
+    let words: Vec<&str> = sentence.words().collect();
+    let scored = adapted.score(&words)?;
+    let mut tagged = scored.tagged();
+    tagged.spans.retain(|span| thresholds.allow(span));
+    Ok(Answer::explained(&sentence, &tagged, &scored, support))
+}
+
+fn suggestion(one: &Suggestion, numbers: &[usize]) -> serde_json::Value {
+    let mut value = serde_json::json!(Answer::new(&one.sentence, &one.tagged));
+    value["number"] = numbers[one.number - 1].into();
+    value["reason"] = serde_json::json!(one.reason);
+    value
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("plain structures are JSON")
+}
