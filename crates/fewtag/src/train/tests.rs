@@ -33,7 +33,7 @@ fn lifelike_config() -> Config {
         seed = 5
         data = { train = ['episodes'], lower_case = 0.3, upper_case = 0.3 }
         encoder = 'tiny-encoder'
-        model = { context = 'separate', scorer = 'mixed', similarity = 'projection', label_names = 0.5, case = true,
+        model = { context = 'separate', scorer = 'fitted', similarity = 'projection', label_names = 0.5, case = true,
             constrained = true, legal_loss = true, transition_start = 'zero' }
         optimizer = { encoder_rate = 1e-2, head_rate = 1e-2, updates = 8, batch = 2, clip_apart = true }
         evaluation.every = 4";
