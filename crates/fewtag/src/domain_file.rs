@@ -33,9 +33,9 @@ use crate::tagger::Tagger;
 use crate::words::Offsets;
 
 /// The version of the layout that this crate writes and reads.
-pub const FORMAT: u32 = 1;
+const FORMAT: u32 = 1;
 /// The longest file that is read.
-pub const MAX_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 /// The entry of the metadata that holds everything.
 const ENTRY: &str = "fewtag";
 
