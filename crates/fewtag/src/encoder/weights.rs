@@ -236,7 +236,9 @@ impl StoredTensor<'_> {
                 let scales = self.row_scales()?;
                 for (row, scale) in values.chunks_exact_mut(values.len() / scales.len()).zip(scales)
                 {
-                    row.iter_mut().for_each(|value| *value *= scale);
+                    for value in row {
+                        *value *= scale;
+                    }
                 }
             }
             found => return Err(wrong_type(&self.tensor.name, found, self.path)),

@@ -58,8 +58,11 @@ pub struct WordPieces {
     /// Whether the shapes of words are told.
     has_shapes: bool,
     /// The pieces of words that were split before: a text has few different words, and splitting takes a while.
-    known: Arc<RwLock<HashMap<Box<str>, Box<[u32]>>>>,
+    known: Arc<RwLock<Known>>,
 }
+
+/// Words and their pieces.
+type Known = HashMap<Box<str>, Box<[u32]>>;
 
 /// How many words are remembered, and how long they may be in bytes: at most about 10 MB.
 const KNOWN: usize = 1 << 16;
