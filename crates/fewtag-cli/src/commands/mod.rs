@@ -37,7 +37,7 @@ pub(crate) enum Command {
     Reproduce(reproduce::Args),
     Sample(sample::Args),
     Score(score::Args),
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     Support(support::Args),
     Tag(tag::Args),
     Train(train::Args),
