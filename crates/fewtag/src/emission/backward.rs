@@ -5,7 +5,9 @@
 
 use super::references::Reference;
 use super::similarity::Side;
-use super::{EmissionScorer, Group, Mix, ScorerKind, Source, SupportVectors, vector_of};
+use super::{
+    Comparison, EmissionScorer, Group, Mix, ScorerKind, Source, SupportVectors, vector_of,
+};
 use crate::matrix::{Matrix, add_scaled};
 
 /// What a gradient of emissions becomes.
@@ -46,6 +48,17 @@ impl EmissionScorer {
         support: SupportVectors,
         d_emissions: &Matrix,
     ) -> VectorGradients {
+        self.backward_by(&self.comparison(queries, support), queries, support, d_emissions)
+    }
+
+    /// The same by a comparison that was made before.
+    pub(crate) fn backward_by(
+        self,
+        comparison: &Comparison,
+        queries: &[Matrix],
+        support: SupportVectors,
+        d_emissions: &Matrix,
+    ) -> VectorGradients {
         let zeros = |like: &Matrix| Matrix::zeros(like.n_rows(), like.n_cols());
         let mut gradients = VectorGradients {
             queries: queries.iter().map(zeros).collect(),
@@ -53,7 +66,6 @@ impl EmissionScorer {
             label_names: self.label_vectors(support).map(zeros),
             mix: Mix::ZERO,
         };
-        let comparison = self.comparison(queries, support);
         let groups = comparison.groups(queries);
         if let Some(mixed) = groups[0].references.as_mixed() {
             let d_query = mixed.backward(groups[0].query, d_emissions, &mut gradients);

@@ -35,6 +35,8 @@ pub use mixed::Mix;
 pub use references::References;
 pub use similarity::Similarity;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{Sentence, SupportSet};
@@ -187,7 +189,7 @@ pub(crate) struct Comparison {
     /// What is compared instead of the queries, if it is their mean.
     mean: Option<Matrix>,
     /// Of the whole support for one query, else of each sentence for its own.
-    references: Vec<References>,
+    references: Vec<Arc<References>>,
 }
 
 impl Comparison {
@@ -209,7 +211,16 @@ impl EmissionScorer {
     /// If the number of queries is neither, or label names are to be mixed in and missing.
     #[must_use]
     pub fn emissions(self, queries: &[Matrix], support: SupportVectors) -> Matrix {
-        let comparison = self.comparison(queries, support);
+        self.emissions_by(&self.comparison(queries, support), queries, support)
+    }
+
+    /// The same by a comparison that was made before.
+    pub(crate) fn emissions_by(
+        self,
+        comparison: &Comparison,
+        queries: &[Matrix],
+        support: SupportVectors,
+    ) -> Matrix {
         let groups = comparison.groups(queries);
         if let Some(mixed) = groups[0].references.as_mixed() {
             return mixed.emissions(groups[0].query);
@@ -247,19 +258,26 @@ impl EmissionScorer {
         })
     }
 
+    /// What the one query of separate context is compared with, where the references are known.
+    pub(crate) fn comparison_with(
+        self,
+        queries: &[Matrix],
+        references: Arc<References>,
+    ) -> Comparison {
+        Comparison { mean: self.mean_query(queries), references: vec![references] }
+    }
+
     /// What `queries` are compared with: all references with the one query, or each sentence's with its own.
     pub(crate) fn comparison(self, queries: &[Matrix], support: SupportVectors) -> Comparison {
         let mean = self.mean_query(queries);
         if mean.is_some() || queries.len() == 1 {
-            return Comparison {
-                mean,
-                references: vec![self.references(support, queries[0].n_cols())],
-            };
+            let references = self.references(support, queries[0].n_cols());
+            return Comparison { mean, references: vec![Arc::new(references)] };
         }
         assert_eq!(queries.len(), support.words.len(), "one query per support sentence");
         let of_sentence = |i| {
             let sums = self.references_where(support, move |at: WordAt| at.sentence == i);
-            References::of_sums(sums)
+            Arc::new(References::of_sums(sums))
         };
         Comparison { mean, references: (0..queries.len()).map(of_sentence).collect() }
     }

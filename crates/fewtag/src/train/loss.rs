@@ -9,6 +9,7 @@
 //! table of zeros is the softmax of every word by itself, summed over the words.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -16,12 +17,15 @@ use super::batches::Batch;
 use super::optimizer;
 use super::trainee::Trainee;
 use crate::domain::{Episode, Sentence};
-use crate::emission::{Members, SupportVectors, VectorGradients};
+use crate::emission::{
+    Comparison, EmissionScorer, Members, References, SupportVectors, VectorGradients,
+};
 use crate::encoder::{BertConfig, Dropout, Gradients};
 use crate::error::Result;
 use crate::head::Head;
 use crate::matrix::{Matrix, add_scaled};
 use crate::reading::{self, Plan, PlannedSupport, Sequence};
+use crate::settings::Context;
 use crate::tag::{TagClass, TagSet};
 use crate::tagger::Tagger;
 
@@ -86,13 +90,20 @@ pub(super) fn backward(
         rows.iter().map(|one| Matrix::zeros(one.n_rows(), one.n_cols())).collect();
     let n_queries: usize = batch.episodes.iter().map(|episode| episode.queries.len()).sum();
     let share = 1.0 / n_queries as f32;
-    let queries: Vec<(&PlannedEpisode, usize)> =
-        episodes.iter().flat_map(|it| (0..it.queries.len()).map(move |q| (it, q))).collect();
-    let judged: Vec<QueryLoss> =
-        queries.par_iter().map(|(episode, q)| episode.judge(*q, &rows, &tagger, share)).collect();
+    // What is compared with is made once an episode, where all its queries share it.
+    let references: Vec<Option<Arc<References>>> =
+        episodes.par_iter().map(|episode| episode.references(&rows, &tagger)).collect();
+    let references = episodes.iter().zip(&references);
+    let queries: Vec<_> = references
+        .flat_map(|(it, shared)| (0..it.queries.len()).map(move |q| (it, q, shared)))
+        .collect();
+    let judge = |&(episode, q, shared): &(&PlannedEpisode, usize, &Option<Arc<References>>)| {
+        episode.judge(q, &rows, (&tagger, shared.clone()), share)
+    };
+    let judged: Vec<QueryLoss> = queries.par_iter().map(judge).collect();
     let mut loss = 0.0;
     // In order, so that sums do not depend on who was ready first.
-    for ((episode, q), judged) in queries.iter().zip(&judged) {
+    for ((episode, q, _), judged) in queries.iter().zip(&judged) {
         loss += judged.loss;
         add_scaled(gradients.head.as_mut_slice(), 1.0, judged.head.as_slice());
         episode.add(*q, &judged.vectors, &mut d_rows);
@@ -129,20 +140,78 @@ impl<'a> PlannedEpisode<'a> {
         Ok(Self { queries, tags, members, support: sentences, of_query, names })
     }
 
+    /// What the queries are compared with, if it is the same for all of them: in separate context.
+    fn references(&self, rows: &[Matrix], tagger: &Tagger) -> Option<Arc<References>> {
+        let is_shared = tagger.settings().context == Context::Separate && !self.queries.is_empty();
+        is_shared.then(|| {
+            let (_, words) =
+                self.support.vectors(rows, &self.of_query[0], self.queries[0].n_words());
+            let names = reading::stacked(&rows[self.names.clone()]);
+            let support = self.vectors(&words, names.as_ref());
+            Arc::new(scorer(tagger, support).references(support, rows[0].n_cols()))
+        })
+    }
+
+    fn vectors<'v>(
+        &'v self,
+        words: &'v [Matrix],
+        label_names: Option<&'v Matrix>,
+    ) -> SupportVectors<'v> {
+        SupportVectors { words, members: &self.members, label_names }
+    }
+
     /// The loss of query `q` and its gradients, each times `share`.
-    fn judge(&self, q: usize, rows: &[Matrix], tagger: &Tagger, share: f32) -> QueryLoss {
+    fn judge(
+        &self,
+        q: usize,
+        rows: &[Matrix],
+        (tagger, shared): (&Tagger, Option<Arc<References>>),
+        share: f32,
+    ) -> QueryLoss {
         let query = &self.queries[q];
         let names = reading::stacked(&rows[self.names.clone()]);
         let (queries, words) = self.support.vectors(rows, &self.of_query[q], query.n_words());
-        let support =
-            SupportVectors { words: &words, members: &self.members, label_names: names.as_ref() };
-        QueryLoss::new(tagger, share, (&queries, support), (&self.tags, query))
+        let support = self.vectors(&words, names.as_ref());
+        let scorer = scorer(tagger, support);
+        let comparison = match shared {
+            Some(references) => scorer.comparison_with(&queries, references),
+            None => scorer.comparison(&queries, support),
+        };
+        let emit = Emit { scorer, comparison, queries: &queries, support };
+        QueryLoss::new(tagger, share, &emit, (&self.tags, query))
     }
 
     /// Adds the gradients of query `q` to those of the rows of its batch.
     fn add(&self, q: usize, d: &VectorGradients, d_rows: &mut [Matrix]) {
         self.support.scatter(d, &self.of_query[q], self.queries[q].n_words(), d_rows);
         reading::scatter_names(d.label_names.as_ref(), &mut d_rows[self.names.clone()]);
+    }
+}
+
+/// The scorer of a batch, which may do without label names.
+fn scorer(tagger: &Tagger, support: SupportVectors) -> EmissionScorer {
+    let mut scorer = tagger.settings().emission_scorer(tagger.head());
+    if support.label_names.is_none() {
+        scorer.label_names = 0.0;
+    }
+    scorer
+}
+
+/// A query, and what it is compared with.
+struct Emit<'a> {
+    scorer: EmissionScorer,
+    comparison: Comparison,
+    queries: &'a [Matrix],
+    support: SupportVectors<'a>,
+}
+
+impl Emit<'_> {
+    fn emissions(&self) -> Matrix {
+        self.scorer.emissions_by(&self.comparison, self.queries, self.support)
+    }
+
+    fn backward(&self, d_emissions: &Matrix) -> VectorGradients {
+        self.scorer.backward_by(&self.comparison, self.queries, self.support, d_emissions)
     }
 }
 
@@ -154,25 +223,16 @@ struct QueryLoss {
 }
 
 impl QueryLoss {
-    fn new(
-        tagger: &Tagger,
-        share: f32,
-        (queries, support): (&[Matrix], SupportVectors),
-        (tags, gold): (&TagSet, &Sentence),
-    ) -> Self {
+    fn new(tagger: &Tagger, share: f32, emit: &Emit, (tags, gold): (&TagSet, &Sentence)) -> Self {
         let settings = tagger.settings();
-        let mut scorer = settings.emission_scorer(tagger.head());
-        if support.label_names.is_none() {
-            scorer.label_names = 0.0; // This batch does without them.
-        }
         let gold: Vec<usize> = gold
             .tags()
             .map(|tag| tags.index_of(tag).expect("queries with other tags were left out"))
             .collect();
-        let emissions = scorer.emissions(queries, support);
+        let emissions = emit.emissions();
         let without = |loss| {
             let nothing = Matrix::zeros(emissions.n_rows(), emissions.n_cols());
-            let vectors = scorer.backward(queries, support, &nothing);
+            let vectors = emit.backward(&nothing);
             Self { loss, head: Head::ZERO, vectors }
         };
         if settings.legal_loss && !is_legal(tags, &gold) {
@@ -184,7 +244,7 @@ impl QueryLoss {
             return without(f64::NAN);
         }
         let loss = tagger.head().loss(settings, tags, &emissions, &gold);
-        let vectors = scorer.backward(queries, support, &loss.emissions.scaled(share));
+        let vectors = emit.backward(&loss.emissions.scaled(share));
         let mut head = Head::ZERO;
         add_scaled(head.as_mut_slice(), share, loss.head.as_slice());
         head.mix = vectors.mix;
@@ -212,7 +272,7 @@ mod tests {
     use crate::emission::{ScorerKind, Similarity};
     use crate::encoder::{Bert, WordPieces, weights};
     use crate::random::Random;
-    use crate::settings::{Context, ModelSettings};
+    use crate::settings::ModelSettings;
     use crate::transition::TransitionMode;
 
     const ALL_FIT: Pass = Pass { dropout: None, budget: usize::MAX };
