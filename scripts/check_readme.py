@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Runs the commands of the README, or of other pages, and compares what they print with what is shown there.
 
-    python3 scripts/check_readme.py [FILE.md ...]
+    python3 scripts/check_readme.py [--write] [FILE.md ...]
 
 In a fenced block marked `console`, a line `$ command` is run (continued after `\\`) and the lines below it are its expected
 standard output; standard error is not compared. A line `...` stands for any lines, `...` within a line for any text.
 A command must succeed. Blocks run in order, in a fresh copy of the repository, each in one shell. Above a block that cannot
-run here stands a comment that says why: `<!-- not run: it needs the network -->`.
+run here stands a comment that says why: `<!-- not run: it needs the network -->`. With `--write` an expected output that is wrong
+is replaced by what was printed, unless it holds a `...`: for a person to read the difference after the model has changed.
 
 `fewtag` is the one in `target/release`: run `cargo build --release` first.
 """
@@ -60,7 +61,21 @@ def matches(expected: list[str], actual: list[str]) -> bool:
     return re.fullmatch("".join(parts), "".join(line.rstrip() + "\n" for line in actual)) is not None
 
 
-def run(block: list[Command], directory: Path, environment: dict[str, str]) -> list[str]:
+@dataclass
+class Wrong:
+    command: Command
+    status: str
+    output: list[str]
+    complaints: list[str]
+
+    def __str__(self) -> str:
+        if self.status == "":
+            return f"line {self.command.line}: `{self.command.text}` was not reached"
+        shown = "\n".join(f"    {line}" for line in [*self.output, *self.complaints])
+        return f"line {self.command.line}: `{self.command.text}` (exit status {self.status}) printed\n{shown}"
+
+
+def run(block: list[Command], directory: Path, environment: dict[str, str]) -> list[Wrong]:
     """Runs the commands of one block in one shell; says what went wrong, if anything."""
     script = "".join(f"{command.text}\nprintf '\\0%d\\0' \"$?\"\n" for command in block)
     shell = subprocess.run(
@@ -72,16 +87,22 @@ def run(block: list[Command], directory: Path, environment: dict[str, str]) -> l
         timeout=SECONDS,
     )
     pieces = shell.stdout.decode(errors="replace").split("\0")
-    errors = []
+    wrong = []
     for number, command in enumerate(block):
-        if len(pieces) < 2 * number + 2:
-            errors.append(f"line {command.line}: `{command.text}` was not reached")
-            continue
-        output, status = pieces[2 * number].splitlines(), pieces[2 * number + 1]
+        output, status = (pieces[2 * number].splitlines(), pieces[2 * number + 1]) if len(pieces) > 2 * number + 1 else ([], "")
         if status != "0" or not matches(command.expected, output):
-            shown = "\n".join(f"    {line}" for line in [*output, *shell.stderr.decode(errors="replace").splitlines()[-20:]])
-            errors.append(f"line {command.line}: `{command.text}` (exit status {status}) printed\n{shown}")
-    return errors
+            wrong.append(Wrong(command, status, output, shell.stderr.decode(errors="replace").splitlines()[-20:]))
+    return wrong
+
+
+def rewritten(text: str, wrong: list[Wrong]) -> str:
+    """The page with the outputs that were printed instead of the expected ones."""
+    lines = text.splitlines()
+    for each in reversed(wrong):
+        if each.status == "0" and not any("..." in line for line in each.command.expected):
+            first = each.command.line + each.command.text.count("\n")
+            lines[first : first + len(each.command.expected)] = [line.rstrip() for line in each.output]
+    return "\n".join(lines) + "\n"
 
 
 def copy_repository(directory: Path) -> None:
@@ -91,7 +112,7 @@ def copy_repository(directory: Path) -> None:
         shutil.copy2(file, target)
 
 
-def main(pages: list[str]) -> int:
+def main(pages: list[str], write: bool) -> int:
     n_commands, errors = 0, []
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
     with tempfile.TemporaryDirectory() as temporary:
@@ -104,15 +125,20 @@ def main(pages: list[str]) -> int:
         }
         for page in pages:
             text = (ROOT / page).read_text(encoding="utf-8")
+            wrong: list[Wrong] = []
             for match in BLOCK.finditer(text):
                 if match["skip"]:
                     continue
                 block = commands(match["body"], text.count("\n", 0, match.start("body")) + 1)
                 n_commands += len(block)
-                errors += [f"{page}: {error}" for error in run(block, directory, environment)]
+                wrong += run(block, directory, environment)
+            errors += [f"{page}: {each}" for each in wrong]
+            if write and wrong:
+                (ROOT / page).write_text(rewritten(text, wrong), encoding="utf-8")
     print("\n".join([*errors, f"{n_commands} commands run, {len(errors)} wrong"]))
     return 1 if errors else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or ["README.md"]))
+    pages = [argument for argument in sys.argv[1:] if argument != "--write"]
+    sys.exit(main(pages or ["README.md"], "--write" in sys.argv))
