@@ -3,6 +3,7 @@
 
     python3 benchmarks/accuracy/run.py --models old=models/before new=models/default --split reported --shots 1 5 20
     python3 benchmarks/accuracy/run.py --models f32=models/default@f32 int8=models/default@int8     # one model, two precisions
+    python3 benchmarks/accuracy/run.py --models simbert=encoders/minilm-l6@simbert new=models/default     # an untrained encoder
 
 Draws 20 episodes of 20 queries for each domain of domains.toml and number of shots (0: the 1-shot episodes with all
 examples taken away), judges every model on the same episodes and writes a Markdown page. The corpora are laid out
@@ -21,11 +22,12 @@ import tomllib
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent.parent
 SEED = 7
+SIMBERT = ["--untrained", "--set", "scorer=nearest", "--set", "similarity=cosine", "--set", "transitions=none", "--set", "context=separate"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", nargs="+", required=True, metavar="NAME=DIR[@PRECISION]", help="the first is compared with the others")
+    parser.add_argument("--models", nargs="+", required=True, metavar="NAME=DIR[@PRECISION]", help="the first is compared with the others; @simbert reads an encoder's directory")
     parser.add_argument("--split", default="dev", choices=["dev", "reported"])
     parser.add_argument("--only", nargs="+", help="only these domains of the split")
     parser.add_argument("--shots", nargs="+", type=int, default=[1, 5, 20])
@@ -55,12 +57,15 @@ def main():
 def judged(arguments, model, name, shots):
     """The F1 of every episode; None where a model cannot answer (an old one without examples)."""
     episodes = drawn(arguments, name, max(shots, 1))
-    model, _, precision = model.partition("@")
-    kept = hashlib.sha256((pathlib.Path(model) / "fewtag.json").read_bytes()).hexdigest()[:16] + precision
+    if model.endswith("@simbert") and shots == 0:
+        return None
+    model, _, way = model.partition("@")
+    described = "config.json" if way == "simbert" else "fewtag.json"
+    kept = hashlib.sha256((pathlib.Path(model) / described).read_bytes()).hexdigest()[:16] + way
     results = arguments.work / f"{kept}-{name.replace('/', '-')}-{shots}.json"
     if not results.exists():
         command = [arguments.fewtag, "evaluate", model, str(episodes), "--results", str(results), "--table", "scores"]
-        command += ["--precision", precision] if precision else []
+        command += SIMBERT if way == "simbert" else ["--precision", way] if way else []
         answer = subprocess.run(command + ["--names-only"] * (shots == 0), capture_output=True, text=True)
         if answer.returncode and "reads no label names" in answer.stderr:
             return None
