@@ -30,6 +30,9 @@ pub enum Error {
     /// A finished cell of an experiment that cannot be read again.
     #[error("`{path}` is damaged: delete it, and its cell will be run again")]
     CachedCell { path: PathBuf, source: serde_json::Error },
+    /// A file of finished cells with a line that is none.
+    #[error("`{path}`, line {line}: no finished cell; delete the line")]
+    Cells { path: PathBuf, line: usize, source: serde_json::Error },
 }
 
 impl Error {

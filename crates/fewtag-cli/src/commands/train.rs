@@ -23,6 +23,7 @@ use fewtag_experiments::curves::{Curve, Panel, smoothed, svg};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 
+use super::values;
 use crate::outputs::Inputs;
 use crate::sources;
 
@@ -56,13 +57,8 @@ pub(super) struct ConfigArgs {
     #[arg(long)]
     updates: Option<u64>,
     /// Overrides any setting, e.g. `data.shots=[1,5]`; may be repeated
-    #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = field_and_value)]
+    #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = values::field_and_value)]
     overrides: Vec<(String, String)>,
-}
-
-fn field_and_value(text: &str) -> Result<(String, String), String> {
-    let (field, value) = text.split_once('=').ok_or("expected FIELD=VALUE")?;
-    Ok((field.trim().to_owned(), value.trim().to_owned()))
 }
 
 impl ConfigArgs {

@@ -36,3 +36,9 @@ pub(crate) fn probability(text: &str) -> Result<f64, String> {
         _ => Err("expected a number from 0 to 1".to_owned()),
     }
 }
+
+/// A setting and what it shall be.
+pub(crate) fn field_and_value(text: &str) -> Result<(String, String), String> {
+    let (field, value) = text.split_once('=').ok_or("expected FIELD=VALUE")?;
+    Ok((field.trim().to_owned(), value.trim().to_owned()))
+}

@@ -73,6 +73,44 @@ fn a_killed_run_resumes_without_running_finished_cells() {
 }
 
 #[test]
+fn a_file_of_cells_gives_the_same_tables_without_data_or_encoder() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = grid(dir.path());
+    let cells = dir.path().join("cells.jsonl");
+    let tables = ["--table", "1shot", "--table", "comparisons", "--table", "budgets"];
+    let kept = ["--cells", cells.to_str().unwrap()];
+    let all: Vec<&str> = tables.into_iter().chain(kept).collect();
+    run(&args, &["--budget", "64", "--cells", cells.to_str().unwrap()]);
+    let (drawn, n_cells) = run(&args, &all);
+    assert_eq!(n_cells, 6);
+    assert!(drawn.contains("\nWPZ,tiny-encoder,"), "WPZ at two budgets: {drawn}");
+    std::fs::remove_dir_all(dir.path().join("data")).unwrap();
+    std::fs::remove_dir_all(dir.path().join("cache")).unwrap();
+    let fresh: Vec<String> = ["reproduce", "--encoder", "tiny-encoder", "--format", "csv"]
+        .into_iter()
+        .chain(["--systems", "simbert,wpz"])
+        .map(String::from)
+        .collect();
+    assert_eq!(run(&fresh, &all), (drawn, 0));
+    let other: Vec<&str> = fresh.iter().map(String::as_str).chain(kept).collect();
+    let message = failure(&[&other[..], &["--budget", "full"]].concat(), 1);
+    assert!(message.contains("--encoder tiny-encoder --budget quick"), "{message}");
+}
+
+#[test]
+fn a_changed_setting_is_another_cell_and_another_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = grid(dir.path());
+    let cells = dir.path().join("cells.jsonl");
+    let kept = ["--folds", "1", "--cells", cells.to_str().unwrap()];
+    assert_eq!(run(&args, &kept).1, 2);
+    let changed = ["--set", "optimizer.head_rate=0.5"];
+    assert_eq!(run(&args, &[&kept[..], &changed].concat()).1, 2);
+    assert_eq!(run(&args, &[&kept[..], &changed].concat()).1, 0);
+    assert_eq!(std::fs::read_to_string(&cells).unwrap().lines().count(), 4);
+}
+
+#[test]
 fn changed_data_runs_exactly_the_cells_it_touches() {
     let dir = tempfile::tempdir().unwrap();
     let args = grid(dir.path());

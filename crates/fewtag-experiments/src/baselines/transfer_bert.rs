@@ -29,8 +29,8 @@ use crate::error::Result;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TransferBertSettings {
-    /// The highest learning rate of the encoder in both stages.
-    pub rate: f32,
+    /// The highest learning rate of the encoder in both stages; unset: 1e-5, the paper's.
+    pub rate: Option<f32>,
     /// That of the classifier, which starts from nothing.
     pub head_rate: f32,
     /// Sentences per update on the source domains.
@@ -43,10 +43,11 @@ pub struct TransferBertSettings {
 
 impl Default for TransferBertSettings {
     fn default() -> Self {
-        Self { rate: 1e-5, head_rate: 1e-3, batch: 4, support_updates: 20, dropout: 0.1 }
+        Self { rate: None, head_rate: 1e-3, batch: 4, support_updates: 20, dropout: 0.1 }
     }
 }
 
+const PAPERS_RATE: f32 = 1e-5;
 const WEIGHT_DECAY: f32 = 0.01;
 const MAX_NORM: f32 = 1.0;
 /// The activations of a few sentences always fit, so none is computed twice.
@@ -187,7 +188,7 @@ impl Stage {
         let factor = self.schedule.factor(self.optimizer.n_updates());
         let rates =
             |learning_rate, weight_decay| Rates { learning_rate, weight_decay }.scaled(factor);
-        let encoder = rates(self.settings.rate, WEIGHT_DECAY);
+        let encoder = rates(self.settings.rate.unwrap_or(PAPERS_RATE), WEIGHT_DECAY);
         let frozen = engine.frozen();
         let mut parts =
             optimizer::encoder_parts(engine.parameters_mut(), &self.gradients, frozen, encoder);
@@ -217,7 +218,7 @@ mod tests {
         let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
         // A tiny encoder needs large steps and no dropout.
         let settings = TransferBertSettings {
-            rate: 1e-2,
+            rate: Some(1e-2),
             head_rate: 1e-1,
             dropout: 0.0,
             ..TransferBertSettings::default()

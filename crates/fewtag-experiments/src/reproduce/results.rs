@@ -30,8 +30,8 @@ pub struct Outcome {
     pub f1: f64,
     /// The mean sentence-macro F1, the paper's formula.
     pub sentence_macro_f1: f64,
-    /// The test episodes.
-    pub episodes: usize,
+    /// The F1 of every test episode, to a hundredth.
+    pub episode_f1: Vec<f64>,
     /// The test words by their gold bi-gram.
     pub bigrams: Vec<BigramCount>,
     /// What was learned on the source domains.
@@ -101,12 +101,17 @@ impl Outcome {
             cell,
             f1: 100.0 * scores.over_episodes(EpisodeScore::f1).mean,
             sentence_macro_f1: 100.0 * scores.over_episodes(EpisodeScore::sentence_macro_f1).mean,
-            episodes: scores.episodes.len(),
+            episode_f1: scores.episodes.iter().map(|e| rounded(100.0 * e.f1())).collect(),
             bigrams: bigrams.kinds().map(count).collect(),
             training,
             seconds,
         }
     }
+}
+
+/// To a hundredth: more digits say nothing and fill files.
+pub(super) fn rounded(number: f64) -> f64 {
+    (100.0 * number).round() / 100.0
 }
 
 /// The outcomes of a grid.
@@ -165,7 +170,7 @@ pub(super) mod tests {
             cell,
             f1,
             sentence_macro_f1: f1 - 1.0,
-            episodes: 20,
+            episode_f1: vec![f1; 20],
             bigrams: vec![BigramCount { name: "O-B".into(), words: 10, correct: 7 }],
             training: Training::default(),
             seconds: 60.0,

@@ -23,11 +23,11 @@ use super::budget::Budget;
 use super::cache::Inputs;
 use super::corpora::Corpus;
 use super::folds::Fold;
-use super::results::{Cell, Training};
+use super::results::{Cell, Training, rounded};
 use super::systems::{Learner, System};
 use crate::baselines::bi_lstm::BiLstmSettings;
 use crate::baselines::glove::WordVectors;
-use crate::baselines::transfer_bert::{Plan, TransferBert, TransferBertSettings};
+use crate::baselines::transfer_bert::{self, TransferBert, TransferBertSettings};
 use crate::baselines::word_table;
 use crate::error::{Error, Result};
 
@@ -37,9 +37,18 @@ pub struct Setup {
     corpora: Vec<Corpus>,
     encoder: HashedPath,
     glove: Option<HashedPath>,
-    budget: Budget,
+    plan: Plan,
     /// Where tables of word vectors are kept.
     scratch: PathBuf,
+}
+
+/// How every cell is run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// How much a cell may cost.
+    pub budget: Budget,
+    /// Settings of the model that replace those of its systems, each a field and its value.
+    pub changes: Vec<(String, String)>,
 }
 
 /// A file or directory that training starts from, and the hash of its numbers.
@@ -54,8 +63,8 @@ const BASE_WIDTH: usize = 768;
 const SMALL_ENCODER_RATE: f32 = 1e-4;
 /// The width of the vectors of WPZ, and of Bi-LSTM without GloVe: that of the GloVe set.
 const RANDOM_WIDTH: usize = 50;
-/// The losses of so many updates make one point of a learning curve.
-const CURVE_STEP: u64 = 10;
+/// The points of a learning curve, at most.
+const CURVE_POINTS: u64 = 50;
 
 impl Setup {
     /// Cells over `corpora`; `scratch` is a directory for tables of word vectors.
@@ -67,7 +76,7 @@ impl Setup {
         corpora: Vec<Corpus>,
         encoder: PathBuf,
         glove: Option<PathBuf>,
-        budget: Budget,
+        plan: Plan,
         scratch: PathBuf,
     ) -> Result<Self> {
         let mut hash = String::new();
@@ -78,7 +87,7 @@ impl Setup {
             Some(path) => Some(HashedPath { hash: file::sha256(&file::read(&path)?), path }),
             None => None,
         };
-        Ok(Self { corpora, encoder: HashedPath { path: encoder, hash }, glove, budget, scratch })
+        Ok(Self { corpora, encoder: HashedPath { path: encoder, hash }, glove, plan, scratch })
     }
 
     /// The domains, in the order of the folds.
@@ -97,25 +106,26 @@ impl Setup {
         let hash = |domain: usize| self.corpora[domain].hash.clone();
         let n_queries = self.test(&fold)?.iter().map(|episode| episode.queries.len()).sum();
         let settings = match system.learner {
-            Learner::BiLstm => system.config.to_owned(),
+            Learner::BiLstm | Learner::RandomBiLstm => system.config.to_owned(),
             Learner::TransferBert => {
-                let (updates, batch) = (self.budget.updates(), self.budget.batch());
-                format!("{}updates = {updates:?}\nbatch = {batch}\n", system.config)
+                let (updates, batch) = (self.plan.budget.updates(), self.plan.budget.batch());
+                format!("{}updates = {updates}\nbatch = {batch}\n", system.config)
             }
             _ => self.config(system, cell)?.to_toml(),
         };
         let mut inputs = Inputs::new(cell.clone(), settings, (hash(fold.test), n_queries));
         let glove = || self.glove.as_ref().map(|glove| glove.hash.clone()).unwrap_or_default();
         inputs.encoder = match system.learner {
-            Learner::RandomVectors => String::new(),
+            Learner::RandomVectors | Learner::RandomBiLstm => String::new(),
             Learner::Glove | Learner::BiLstm => glove(),
             Learner::Untrained | Learner::Model | Learner::TransferBert => {
                 self.encoder.hash.clone()
             }
         };
-        if !matches!(system.learner, Learner::BiLstm | Learner::Untrained) {
+        if system.learner.learns_from_sources() {
             inputs.train = fold.train.iter().map(|&domain| hash(domain)).collect();
-            inputs.dev = if self.budget.uses_dev() { hash(fold.dev) } else { String::new() };
+            let looks = self.plan.budget.updates_between_looks().is_some();
+            inputs.dev = if looks { hash(fold.dev) } else { String::new() };
         }
         Ok(inputs)
     }
@@ -135,9 +145,10 @@ impl Setup {
         let fold = Fold::new(cell.fold, self.corpora.len());
         let test = self.test(&fold)?;
         match system.learner {
-            Learner::BiLstm => {
+            Learner::BiLstm | Learner::RandomBiLstm => {
                 let settings: BiLstmSettings = parse(system)?;
-                let vectors = self.word_vectors(self.glove.as_ref(), cell.seed)?;
+                let glove = self.glove.as_ref().filter(|_| system.learner == Learner::BiLstm);
+                let vectors = self.word_vectors(glove, cell.seed)?;
                 let tag = |episode: &Episode| Ok(settings.tag(episode, &vectors, cell.seed));
                 Ok((self.judge(&fold, &test, tag)?, Training::default()))
             }
@@ -167,7 +178,7 @@ impl Setup {
             let path = |domain: usize| self.corpora[domain].path.clone();
             config.encoder = self.encoder_of(system, cell)?;
             config.data.train = fold.train.iter().map(|&domain| path(domain)).collect();
-            if self.budget.uses_dev() {
+            if self.plan.budget.updates_between_looks().is_some() {
                 config.data.dev = vec![path(fold.dev)];
             }
             train(Trainer::new(config)?, &mut training, on_step)?
@@ -185,20 +196,19 @@ impl Setup {
         on_step: &mut dyn FnMut(u64, u64),
     ) -> Result<(TransferBert, Training)> {
         let mut settings: TransferBertSettings = parse(system)?;
-        settings.batch = self.budget.batch();
-        if self.is_small()? {
-            settings.rate = SMALL_ENCODER_RATE;
+        settings.batch = self.plan.budget.batch();
+        if settings.rate.is_none() && self.is_small()? {
+            settings.rate = Some(SMALL_ENCODER_RATE);
         }
         let mut sentences: Vec<Sentence> = Vec::new();
         for &domain in &fold.train {
             let episodes = data::read_episodes(&self.corpora[domain].path)?;
             sentences.extend(episodes.into_iter().flat_map(|episode| episode.queries));
         }
-        let n_updates =
-            self.budget.updates().unwrap_or(sentences.len().div_ceil(settings.batch) as u64);
-        let mut curve = Curve::default();
+        let n_updates = self.plan.budget.updates();
+        let mut curve = Curve::of(n_updates);
         let mut system = TransferBert::load(&self.encoder.path, settings)?;
-        system.train(&sentences, Plan { n_updates, seed }, |update, loss| {
+        system.train(&sentences, transfer_bert::Plan { n_updates, seed }, |update, loss| {
             curve.push(update, loss);
             on_step(update, n_updates);
         })?;
@@ -225,22 +235,31 @@ impl Setup {
     }
 
     fn test(&self, fold: &Fold) -> Result<Vec<Episode>> {
-        Ok(self.budget.test(data::read_episodes(&self.corpora[fold.test].path)?))
+        Ok(data::read_episodes(&self.corpora[fold.test].path)?)
     }
 
     /// The settings of a system whose learner is the model, without the paths.
     fn config(&self, system: &System, cell: &Cell) -> Result<Config> {
-        let mut config = Config::parse(system.config, &[])?;
-        config.seed = cell.seed;
-        config.optimizer.updates = self.budget.updates();
-        config.optimizer.batch = self.budget.batch();
-        if config.model.transitions == TransitionMode::Transfer {
-            config.optimizer.transition_rate = self.budget.transition_rate();
+        let budget = self.plan.budget;
+        let mut values = vec![
+            ("optimizer.updates", budget.updates().to_string()),
+            ("optimizer.batch", budget.batch().to_string()),
+            ("evaluation.patience", "0".into()),
+        ];
+        if let Some(updates) = budget.updates_between_looks() {
+            values.push(("evaluation.every", updates.to_string()));
+        }
+        if Config::parse(system.config, &[])?.model.transitions == TransitionMode::Transfer {
+            values.push(("optimizer.transition_rate", budget.transition_rate().to_string()));
         }
         if system.learner == Learner::Model && self.is_small()? {
-            config.optimizer.encoder_rate = SMALL_ENCODER_RATE;
+            values.push(("optimizer.encoder_rate", SMALL_ENCODER_RATE.to_string()));
         }
-        Ok(config)
+        let changes = self.plan.changes.iter().map(|(field, value)| (&field[..], &value[..]));
+        let values: Vec<(&str, &str)> =
+            values.iter().map(|(field, value)| (*field, &value[..])).chain(changes).collect();
+        let config = Config::parse(system.config, &values)?;
+        Ok(Config { seed: cell.seed, ..config })
     }
 
     fn is_small(&self) -> Result<bool> {
@@ -291,7 +310,7 @@ fn train(
     on_step: &mut dyn FnMut(u64, u64),
 ) -> Result<Tagger> {
     let n_updates = trainer.n_updates();
-    let mut curve = Curve::default();
+    let mut curve = Curve::of(n_updates);
     for step in trainer.by_ref() {
         let step = step?;
         curve.push(step.update, step.loss);
@@ -315,19 +334,27 @@ fn parse<S: serde::de::DeserializeOwned>(system: &System) -> Result<S> {
 }
 
 /// A learning curve: means over runs of updates.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Curve {
     points: Vec<(u64, f64)>,
+    /// The updates between two points.
+    step: u64,
     sum: f64,
     n: u64,
 }
 
 impl Curve {
+    /// That of `n_updates` updates.
+    fn of(n_updates: u64) -> Self {
+        let step = n_updates.div_ceil(CURVE_POINTS).next_multiple_of(10);
+        Self { points: Vec::new(), step, sum: 0.0, n: 0 }
+    }
+
     fn push(&mut self, update: u64, loss: f64) {
         self.sum += loss;
         self.n += 1;
-        if update.is_multiple_of(CURVE_STEP) {
-            self.points.push((update, self.sum / self.n as f64));
+        if update.is_multiple_of(self.step) {
+            self.points.push((update, rounded(self.sum / self.n as f64)));
             (self.sum, self.n) = (0.0, 0);
         }
     }

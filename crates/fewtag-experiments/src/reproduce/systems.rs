@@ -26,10 +26,20 @@ pub enum Learner {
     RandomVectors,
     /// The model, over a table of GloVe vectors.
     Glove,
-    /// A bidirectional LSTM, from each support set alone.
+    /// A bidirectional LSTM, from each support set alone, over GloVe vectors if they are given.
     BiLstm,
+    /// The same over random word vectors.
+    RandomBiLstm,
     /// A token classifier, from the source domains and then from each support set.
     TransferBert,
+}
+
+impl Learner {
+    /// Whether it learns from the source domains of a fold.
+    #[must_use]
+    pub fn learns_from_sources(self) -> bool {
+        !matches!(self, Self::Untrained | Self::BiLstm | Self::RandomBiLstm)
+    }
 }
 
 macro_rules! system {
@@ -44,7 +54,7 @@ macro_rules! system {
 }
 
 /// All systems, in the order of the paper's tables; those beyond the paper follow.
-pub static SYSTEMS: [System; 20] = [
+pub static SYSTEMS: [System; 23] = [
     system!("bi-lstm", "Bi-LSTM", BiLstm),
     system!("simbert", "SimBERT", Untrained),
     system!("transfer-bert", "TransferBERT", TransferBert),
@@ -65,6 +75,9 @@ pub static SYSTEMS: [System; 20] = [
     system!("vp-pd", "WPZ+BERT+P&D, projection", Model),
     system!("l-wpz", "L-WPZ+DT", Model),
     system!("l-vp", "L-WPZ+DT, projection", Model),
+    system!("fitted", "fitted+DT", Model),
+    system!("bi-lstm-random", "Bi-LSTM, random words", RandomBiLstm),
+    system!("transfer-bert-slow", "TransferBERT, rate 1e-5", TransferBert),
 ];
 
 impl System {
@@ -93,7 +106,7 @@ mod tests {
 
     #[test]
     fn every_configuration_of_the_model_is_a_training_configuration() {
-        let baselines = [Learner::BiLstm, Learner::TransferBert];
+        let baselines = [Learner::BiLstm, Learner::RandomBiLstm, Learner::TransferBert];
         for system in SYSTEMS.iter().filter(|system| !baselines.contains(&system.learner)) {
             let config = Config::parse(system.config, &[]).unwrap();
             config.model.check().unwrap();

@@ -7,6 +7,7 @@ use fewtag::Episode;
 use fewtag::TagSet;
 use fewtag::eval::{Cell, Table};
 
+use super::compare;
 use super::published::{Averages, Published};
 use super::results::Outcomes;
 use super::systems::System;
@@ -17,6 +18,22 @@ pub const ABLATION: [&str; 5] = ["nmn-pd", "nmn-pw", "nmn-dt", "nmn-pd-fixed-sca
 pub const RULES: [&str; 3] = ["nmn-pw", "nmn-pw-rule", "nmn-pd"];
 /// The systems of the bi-gram table: without and with dependency transfer.
 pub const BIGRAMS: [&str; 2] = ["nmn-pw", "nmn-pd"];
+
+/// The comparisons that the text draws: is the first better than the second?
+pub const COMPARISONS: [[&str; 2]; 12] = [
+    ["nmn-pd", "nmn"],
+    ["nmn-pd", "nmn-pw"],
+    ["nmn-pd", "nmn-dt"],
+    ["nmn-pd", "nmn-pd-fixed-scale"],
+    ["nmn-pd", "mn-pd"],
+    ["nmn-dt", "nmn"],
+    ["nmn-pw", "nmn"],
+    ["nmn-pw-rule", "nmn-pw"],
+    ["nmn-pd", "nmn-pw-rule"],
+    ["nmn-pd", "simbert"],
+    ["vp", "nmn-pd"],
+    ["fitted", "vp"],
+];
 
 /// What the tables are drawn from.
 #[derive(Debug)]
@@ -163,6 +180,22 @@ impl Figures<'_> {
         table
     }
 
+    /// Differences between systems on the same test episodes, with 95 % intervals; only those of systems that were run.
+    #[must_use]
+    pub fn comparisons(&self) -> Table {
+        let headers = ["shots", "system", "minus", "difference", "from", "to", "folds"];
+        let mut table = Table::new("comparisons", headers);
+        for (shots, [a, b]) in [1, 5].into_iter().flat_map(|s| COMPARISONS.map(|pair| (s, pair))) {
+            let Some(found) = compare::difference(self.outcomes, shots, a, b) else { continue };
+            let name = |key| Cell::from(System::find(key).map_or(key, |system| system.name));
+            let [low, high] = found.interval;
+            let numbers: [Cell; 4] =
+                [found.mean.into(), low.into(), high.into(), found.n_folds.into()];
+            table.push([shots.into(), name(a), name(b)].into_iter().chain(numbers));
+        }
+        table
+    }
+
     /// The accuracy of words by their gold bi-gram at one shot, without and with dependency transfer.
     #[must_use]
     pub fn bigrams(&self) -> Table {
@@ -264,8 +297,8 @@ mod tests {
     use super::super::results::tests::outcome;
     use super::*;
 
-    /// The main table, the ablation, the rules and the bi-grams as CSV.
-    fn csv() -> [String; 4] {
+    /// The main table, the ablation, the rules, the bi-grams and the comparisons as CSV.
+    fn csv() -> [String; 5] {
         let cells =
             |system: &'static str, f1: f64| (0..7).map(move |fold| outcome(system, fold, 1, f1));
         let mut all: Vec<_> = cells("nmn-pd", 60.0).chain(cells("nmn-pw", 50.0)).collect();
@@ -278,8 +311,13 @@ mod tests {
             domains: &published.slot_domains,
             systems: &["mn-pd", "nmn-pd"].map(|key| System::find(key).unwrap()),
         };
-        let tables =
-            [figures.main_table(1), figures.ablation(), figures.rules(), figures.bigrams()];
+        let tables = [
+            figures.main_table(1),
+            figures.ablation(),
+            figures.rules(),
+            figures.bigrams(),
+            figures.comparisons(),
+        ];
         tables.map(|table| render(&[table], Format::Csv))
     }
 
@@ -297,7 +335,7 @@ NMN+P&D,paper,68.68,53.12,67.39,80.92,71.25,69.32,60.26,67.27,,,,,
 
     #[test]
     fn the_ablation_is_a_difference_and_never_over_other_folds() {
-        let [_, ablation, rules, _] = csv();
+        let [_, ablation, rules, ..] = csv();
         let lines: Vec<&str> = ablation.lines().skip(1).collect();
         assert_eq!(lines[0], "NMN+P&D,60,67.27,,73.27");
         assert_eq!(lines[1], "- dependency transfer,-10,-8.9,,-6.41");
@@ -306,8 +344,18 @@ NMN+P&D,paper,68.68,53.12,67.39,80.92,71.25,69.32,60.26,67.27,,,,,
     }
 
     #[test]
+    fn comparisons_are_those_of_systems_that_were_run() {
+        let [.., comparisons] = csv();
+        let expected = "shots,system,minus,difference,from,to,folds
+1,NMN+P&D,NMN+PW,10,10,10,7
+1,NMN+P&D,MN+P&D,20,20,20,6
+";
+        assert_eq!(comparisons, expected);
+    }
+
+    #[test]
     fn bigram_shares_and_accuracies_are_per_cent() {
-        let [.., table] = csv();
+        let [.., table, _] = csv();
         assert!(table.contains("Border,O-B,100,21.75,70,71,70,71"), "{table}");
         assert!(table.contains("Inner,B-I,,11.84,,71,,76"), "{table}");
     }

@@ -140,6 +140,9 @@ pub struct Optimizer {
     /// That of the transitions, if it differs: a short run must move a random table as far as a long one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transition_rate: Option<f32>,
+    /// That of λ, if it differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale_rate: Option<f32>,
     /// Decoupled weight decay of all but biases, layer norms, λ and transitions.
     pub weight_decay: f32,
     /// The part of all updates during which the rates rise from 0; they fall back to 0 over the rest.
@@ -149,6 +152,8 @@ pub struct Optimizer {
     /// Whether the norms of the encoder's and the head's gradients are cut apart: those of λ can be much larger, and
     /// would shrink every step of the encoder.
     pub clip_apart: bool,
+    /// Whether Adam's moments are corrected for their start at zero; the paper's authors had none.
+    pub bias_correction: bool,
     /// The number of queries per update.
     pub batch: usize,
     /// The number of updates; unset: given by `epochs`.
@@ -169,10 +174,12 @@ impl Default for Optimizer {
             encoder_rate: 1e-5,
             head_rate: 1e-3,
             transition_rate: None,
+            scale_rate: None,
             weight_decay: 0.01,
             warmup: 0.1,
             clip: 1.0,
             clip_apart: false,
+            bias_correction: true,
             batch: 4,
             updates: None,
             epochs: 1.0,
@@ -283,6 +290,7 @@ impl Config {
                 optimizer.transition_rate.is_none_or(rate),
                 "a rate from 0",
             ),
+            ("optimizer.scale_rate", optimizer.scale_rate.is_none_or(rate), "a rate from 0"),
             ("optimizer.weight_decay", rate(optimizer.weight_decay), "a rate from 0"),
             ("optimizer.warmup", share(optimizer.warmup.into()), "a part from 0 to 1"),
             ("optimizer.clip", optimizer.clip > 0.0, "a norm above 0"),

@@ -200,7 +200,8 @@ impl Trainer {
         let engine = model.engine();
         let gradients = ModelGradients::zeros(engine.config());
         let trained = engine.frozen().trained(engine.config());
-        let optimizer = AdamW::new(trained.len() + Head::ZERO.as_slice().len());
+        let optimizer = AdamW::new(trained.len() + Head::ZERO.as_slice().len())
+            .correcting_bias(config.optimizer.bias_correction);
         Ok(Self {
             config,
             model,
@@ -289,6 +290,7 @@ impl Trainer {
             encoder_rate,
             head_rate,
             transition_rate,
+            scale_rate,
             weight_decay,
             warmup,
             clip,
@@ -306,7 +308,8 @@ impl Trainer {
         let warm_up = times(n_updates, warmup.into());
         let factor = Schedule { warm_up, n_updates }.factor(self.progress.update);
         let rates = Rates { learning_rate: encoder_rate, weight_decay }.scaled(factor);
-        let head_rates = [head_rate, transition_rate.unwrap_or(head_rate), head_rate]
+        let head_rates = [scale_rate, transition_rate, None]
+            .map(|rate| rate.unwrap_or(head_rate))
             .map(|learning_rate| Rates { learning_rate, weight_decay: 0.0 }.scaled(factor));
 
         let mut head = self.model.head;
@@ -372,7 +375,8 @@ impl Trainer {
         let mut state = state.into_iter();
         let mut next = || state.next().expect("a state has four arrays");
         self.set_weights(&Weights::new(next(), &next()));
-        self.optimizer = AdamW::resume(progress.update, next(), next());
+        self.optimizer = AdamW::resume(progress.update, next(), next())
+            .correcting_bias(self.config.optimizer.bias_correction);
         self.gradients.encoder.set_all_seen();
         self.progress = progress;
         self.best = best.map(|mut arrays| Weights::new(std::mem::take(&mut arrays[0]), &arrays[1]));

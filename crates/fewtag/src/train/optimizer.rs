@@ -6,6 +6,8 @@
 //! w ← w (1 − η · decay) − η · m / (1 − β₁ᵗ) / (√(v / (1 − β₂ᵗ)) + ε),  t = 1, 2, …
 //! ```
 //!
+//! The authors of the paper had no `1 − βᵗ`: a setting leaves it out.
+//!
 //! Every number is updated by itself and norms are summed in a fixed order, so results do not depend on threads.
 //!
 //! Method: Loshchilov and Hutter (2019). The arithmetic and the order of steps are those of `torch.optim.AdamW`,
@@ -57,6 +59,8 @@ pub struct AdamW {
     n_updates: u64,
     first: Vec<f32>,
     second: Vec<f32>,
+    /// Whether moments are divided by `1 − βᵗ`; without, the first steps are larger.
+    corrects_bias: bool,
 }
 
 impl AdamW {
@@ -74,7 +78,13 @@ impl AdamW {
     #[must_use]
     pub(crate) fn resume(n_updates: u64, first: Vec<f32>, second: Vec<f32>) -> Self {
         assert_eq!(first.len(), second.len(), "two moments for every number");
-        Self { n_updates, first, second }
+        Self { n_updates, first, second, corrects_bias: true }
+    }
+
+    /// The same with or without the correction of the moments, as the paper's authors had it.
+    #[must_use]
+    pub(crate) fn correcting_bias(self, corrects_bias: bool) -> Self {
+        Self { corrects_bias, ..self }
     }
 
     /// The number of updates done.
@@ -109,7 +119,9 @@ impl AdamW {
         }
         assert!(first.is_empty(), "{} numbers without a part", first.len());
         let t = i32::try_from(self.n_updates).unwrap_or(i32::MAX);
-        let corrections = [BETA_1, BETA_2].map(|beta| 1.0 - f64::from(beta).powi(t));
+        let correction = |beta: f32| 1.0 - f64::from(beta).powi(t);
+        let corrections =
+            if self.corrects_bias { [BETA_1, BETA_2].map(correction) } else { [1.0; 2] };
         chunks.into_par_iter().for_each(|chunk| chunk.update(corrections, gradient_scale));
     }
 }
@@ -245,6 +257,20 @@ mod tests {
         }
         assert_close(&w, &[0.838_800_5, -0.906_551_8, 0.498_501_5], 1e-6);
         assert_eq!(adam.n_updates(), 3);
+    }
+
+    #[test]
+    fn without_correction_the_first_steps_are_those_of_the_bare_moments() {
+        // By hand: m = 0.1, v = 0.001 and m = 0.14, v = 0.001 249 after gradients 1 and 0.5; no decay.
+        let rates = Rates { learning_rate: 0.1, weight_decay: 0.0 };
+        let mut w = [1.0];
+        let mut adam = AdamW::new(1).correcting_bias(false);
+        let mut expected = 1.0;
+        for (gradient, m, v) in [(1.0, 0.1, 0.001_f64), (0.5, 0.14, 0.001_249)] {
+            adam.update(vec![Part { values: &mut w, gradient: Some(&[gradient]), rates }], 1.0);
+            expected -= 0.1 * m / (v.sqrt() + 1e-8);
+            assert_close(&w, &[expected as f32], 1e-6);
+        }
     }
 
     #[test]
