@@ -1,5 +1,6 @@
 //! The shape of a BERT encoder, as `config.json` of a Hugging Face directory states it.
 //!
+//! A `DistilBERT` is a BERT without segments: its fields have other names, and here it has two segments that are zero.
 //! Only the fields that change the arithmetic are read; all others are ignored.
 //! A [`BertConfig`] made by [`BertConfig::from_json`] is consistent: every size but the number of layers is at least 1
 //! and the heads divide the width.
@@ -35,6 +36,37 @@ pub struct BertConfig {
     pub layer_norm_eps: f32,
 }
 
+const DISTILBERT: &str = "distilbert";
+
+/// The shape of a `DistilBERT`, by its own names.
+#[derive(Deserialize)]
+struct DistilBertConfig {
+    dim: usize,
+    n_layers: usize,
+    n_heads: usize,
+    hidden_dim: usize,
+    vocab_size: usize,
+    max_position_embeddings: usize,
+    #[serde(default)]
+    activation: Activation,
+}
+
+impl From<DistilBertConfig> for BertConfig {
+    fn from(config: DistilBertConfig) -> Self {
+        Self {
+            hidden_size: config.dim,
+            num_hidden_layers: config.n_layers,
+            num_attention_heads: config.n_heads,
+            intermediate_size: config.hidden_dim,
+            vocab_size: config.vocab_size,
+            max_position_embeddings: config.max_position_embeddings,
+            type_vocab_size: two_segments(),
+            hidden_act: config.activation,
+            layer_norm_eps: bert_epsilon(),
+        }
+    }
+}
+
 fn two_segments() -> usize {
     2
 }
@@ -59,16 +91,22 @@ impl BertConfig {
         }
         let json = |source| Error::EncoderConfigJson { source };
         let variant: Variant = serde_json::from_str(text).map_err(json)?;
+        let is_distilbert = variant.model_type.as_deref() == Some(DISTILBERT);
         for (field, value, expected) in [
-            ("model_type", variant.model_type, "bert"),
-            ("position_embedding_type", variant.position_embedding_type, "absolute"),
+            ("model_type", variant.model_type, &["bert", DISTILBERT][..]),
+            ("position_embedding_type", variant.position_embedding_type, &["absolute"]),
         ] {
-            if let Some(value) = value.filter(|value| value != expected) {
+            if let Some(value) = value.filter(|value| !expected.contains(&value.as_str())) {
+                let expected = expected.join("` and `");
                 let problem = format!("`{value}` is not supported, only `{expected}`");
                 return Err(Error::EncoderConfig { field, problem });
             }
         }
-        let config: Self = serde_json::from_str(text).map_err(json)?;
+        let config: Self = if is_distilbert {
+            serde_json::from_str::<DistilBertConfig>(text).map_err(json)?.into()
+        } else {
+            serde_json::from_str(text).map_err(json)?
+        };
         config.check()?;
         Ok(config)
     }
@@ -153,6 +191,15 @@ pub(crate) mod tests {
         refused(|c| c.vocab_size = usize::MAX, "vocab_size");
         refused(|c| c.num_attention_heads = 4, "num_attention_heads");
         refused(|c| c.layer_norm_eps = 0.0, "layer_norm_eps");
+    }
+
+    #[test]
+    fn a_distilbert_is_a_bert_by_other_names() {
+        let json = serde_json::json!({
+            "model_type": "distilbert", "dim": 15, "n_layers": 2, "n_heads": 3, "hidden_dim": 21, "vocab_size": 31,
+            "max_position_embeddings": 19, "activation": "gelu", "sinusoidal_pos_embds": false, "dropout": 0.1,
+        });
+        assert_eq!(BertConfig::from_json(&json.to_string()).unwrap(), odd_config());
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod pool;
 mod precision;
 mod shape;
 pub mod storage;
+mod tensor_names;
 pub mod weights;
 mod word_pieces;
 

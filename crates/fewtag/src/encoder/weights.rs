@@ -5,14 +5,13 @@
 //!       model.safetensors, or from every file that model.safetensors.index.json names
 //! ```
 //!
-//! Files hold f32, f16, bf16 or our own int8 ([`super::storage`]); we compute in f32. Names may carry the prefix `bert.` and the old
-//! `gamma`/`beta`. After loading, every weight came from a tensor of exactly its shape and is finite. A tensor
-//! that has no place is an error, unless it belongs to a head that we do not use ([`IGNORED`]): a silent skip
-//! would hide that a file is of another architecture.
+//! Files hold f32, f16, bf16 or our own int8 ([`super::storage`]); we compute in f32. Names may be those of any time
+//! and of `DistilBERT` ([`super::tensor_names`]). After loading, every weight came from a tensor of exactly its shape and is
+//! finite; the segments that a `DistilBERT` lacks are zero. A tensor that has no place is an error, unless it belongs to
+//! a head that we do not use ([`IGNORED`]): a silent skip would hide that a file is of another architecture.
 //!
 //! Pickles (`pytorch_model.bin`) are refused: reading one can run any code.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -23,27 +22,8 @@ use serde::Deserialize;
 use super::config::BertConfig;
 use super::parameters::{Parameters, Tensor, tensors};
 use super::storage::ROW_SCALES;
+use super::tensor_names::{IGNORED, SEGMENTS, TodayName};
 use crate::error::{Error, Result};
-
-/// Tensors of a BERT file that the encoder itself does not have, without prefix and with new names.
-pub(crate) const IGNORED: [&str; 16] = [
-    "embeddings.position_ids",
-    "pooler.dense.weight",
-    "pooler.dense.bias",
-    "cls.predictions.bias",
-    "cls.predictions.decoder.weight",
-    "cls.predictions.decoder.bias",
-    "cls.predictions.transform.dense.weight",
-    "cls.predictions.transform.dense.bias",
-    "cls.predictions.transform.LayerNorm.weight",
-    "cls.predictions.transform.LayerNorm.bias",
-    "cls.seq_relationship.weight",
-    "cls.seq_relationship.bias",
-    "classifier.weight",
-    "classifier.bias",
-    "qa_outputs.weight",
-    "qa_outputs.bias",
-];
 
 /// Loads the encoder in `dir`.
 ///
@@ -61,7 +41,7 @@ pub fn load(dir: &Path) -> Result<Parameters> {
     for path in &files {
         loading.add(&read(path)?, path, &mut parameters)?;
     }
-    loading.finish(&files[0])?;
+    loading.finish(&files[0], &mut parameters)?;
     Ok(parameters)
 }
 
@@ -74,7 +54,7 @@ pub fn from_bytes(config: &BertConfig, bytes: &[u8], path: &Path) -> Result<Para
     let mut loading = Loading::new(config, bytes.len() as u64, path)?;
     let mut parameters = Parameters::zeros(config);
     loading.add(bytes, path, &mut parameters)?;
-    loading.finish(path)?;
+    loading.finish(path, &mut parameters)?;
     Ok(parameters)
 }
 
@@ -87,18 +67,25 @@ pub(super) fn read_into(
 ) -> Result<()> {
     let mut loading = Loading::new(config, bytes.len() as u64, path)?;
     loading.add(bytes, path, target)?;
-    loading.finish(path)
+    loading.finish(path, target)
 }
 
 /// What takes the tensors of a file, each once.
 pub(super) trait Target {
     /// Takes one, of the right shape.
     fn take(&mut self, tensor: &Tensor, stored: &StoredTensor) -> Result<()>;
+
+    /// Takes one that the file does not have and that is zero.
+    fn take_zero(&mut self, tensor: &Tensor);
 }
 
 impl Target for Parameters {
     fn take(&mut self, tensor: &Tensor, stored: &StoredTensor) -> Result<()> {
         stored.fill(&mut self.values_mut()[tensor.place.clone()])
+    }
+
+    fn take_zero(&mut self, tensor: &Tensor) {
+        self.values_mut()[tensor.place.clone()].fill(0.0);
     }
 }
 
@@ -149,6 +136,8 @@ fn shards(dir: &Path, index: &Path) -> Result<Vec<PathBuf>> {
 /// The tensors that are still to come.
 struct Loading {
     missing: BTreeMap<String, Tensor>,
+    /// Whether a tensor had a name of `DistilBERT`, which has no segments.
+    is_distilbert: bool,
 }
 
 impl Loading {
@@ -160,7 +149,7 @@ impl Loading {
             return Err(Error::TooFewWeights { path: path.to_owned(), n_bytes, n_values });
         }
         let missing = tensors.into_iter().map(|tensor| (tensor.name.clone(), tensor)).collect();
-        Ok(Self { missing })
+        Ok(Self { missing, is_distilbert: false })
     }
 
     /// Takes all tensors of one file.
@@ -170,7 +159,8 @@ impl Loading {
         // In a fixed order, so that a file with two faults is always refused for the same one.
         let tensors: BTreeMap<&str, TensorView> = file.iter().collect();
         for (&stored_name, view) in &tensors {
-            let name = today_name(stored_name);
+            let TodayName { name, is_distilbert } = TodayName::of(stored_name);
+            self.is_distilbert |= is_distilbert;
             let of_int8 = stored_name.strip_suffix(ROW_SCALES).and_then(|base| tensors.get(base));
             if IGNORED.contains(&name.as_ref()) || of_int8.is_some() {
                 continue;
@@ -192,7 +182,12 @@ impl Loading {
     /// # Errors
     ///
     /// If something is missing.
-    fn finish(self, path: &Path) -> Result<()> {
+    fn finish(mut self, path: &Path, target: &mut impl Target) -> Result<()> {
+        if self.is_distilbert
+            && let Some(segments) = self.missing.remove(SEGMENTS)
+        {
+            target.take_zero(&segments);
+        }
         match self.missing.into_values().next() {
             None => Ok(()),
             Some(Tensor { name: tensor, shape, .. }) => {
@@ -200,19 +195,6 @@ impl Loading {
             }
         }
     }
-}
-
-/// The name of a tensor without the model's prefix and with `weight`/`bias` for the old `gamma`/`beta`.
-fn today_name(name: &str) -> Cow<'_, str> {
-    let name = name.strip_prefix("bert.").unwrap_or(name);
-    for (old, new) in
-        [("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")]
-    {
-        if let Some(start) = name.strip_suffix(old) {
-            return format!("{start}{new}").into();
-        }
-    }
-    name.into()
 }
 
 /// A tensor as its file holds it.
@@ -390,6 +372,23 @@ mod tests {
             })
             .collect();
         assert_eq!(loaded(&old).unwrap(), tiny());
+    }
+
+    #[test]
+    fn segments_may_be_missing_from_a_distilbert_alone() {
+        let mut file = tiny_file();
+        file.remove(SEGMENTS);
+        assert!(refusal(&file).contains(SEGMENTS));
+        let key = file.remove(KEY_BIAS).unwrap();
+        file.insert("distilbert.transformer.layer.1.attention.k_lin.bias".into(), key);
+        let without = loaded(&file).unwrap();
+        for ((tensor, found), (_, expected)) in without.tensors().zip(tiny().tensors()) {
+            if tensor.name == SEGMENTS {
+                assert!(found.iter().all(|x| *x == 0.0));
+            } else {
+                assert_eq!(found, expected, "{}", tensor.name);
+            }
+        }
     }
 
     #[test]

@@ -104,6 +104,28 @@ fn hidden_states_agree_with_pytorch() {
 }
 
 #[test]
+fn a_distilbert_under_its_own_names_agrees_with_transformers() {
+    #[derive(Deserialize)]
+    struct Golden {
+        sequences: Vec<Hidden>,
+    }
+    #[derive(Deserialize)]
+    struct Hidden {
+        ids: Vec<u32>,
+        hidden: Vec<Vec<f32>>,
+    }
+    let golden: Golden = read("distilbert.json");
+    let parameters = weights::load(&testdata("tiny-distilbert")).expect("the tiny DistilBERT");
+    let bert = Bert::new(parameters).expect("a shape");
+    for Hidden { ids, hidden } in &golden.sequences {
+        let mut batch = PackedBatch::new();
+        batch.push(ids.iter().map(|&id| Piece { id, segment: 0 }));
+        let ours = bert.encode(&batch).expect("a batch that fits");
+        assert_all_close("hidden", ours.values(), &hidden.concat(), 2e-6);
+    }
+}
+
+#[test]
 fn every_gradient_agrees_with_pytorch() {
     let (tensors, batch) = (Tensors::read(), &batches()[0]);
     for (bert, activation) in encoders() {

@@ -109,4 +109,8 @@ impl Target for Gathered {
         }
         Ok(())
     }
+
+    fn take_zero(&mut self, tensor: &Tensor) {
+        self.put(tensor, vec![0.0; tensor.place.len()]);
+    }
 }
