@@ -31,7 +31,7 @@ impl Error for Hinted {
 /// Adds what helps to an error of a command that reads with `--scheme`, `--repair` and, for the format, `format_option`.
 pub(crate) fn reading(error: fewtag::Error, format_option: &str) -> anyhow::Error {
     let remedy = match &error {
-        fewtag::Error::Data { problem, .. } => problem.remedy(),
+        fewtag::Error::Data(found) => found.problem.remedy(),
         _ => None,
     };
     let hint = match remedy {
@@ -45,8 +45,8 @@ pub(crate) fn reading(error: fewtag::Error, format_option: &str) -> anyhow::Erro
 
 /// The same for a command without such options.
 pub(crate) fn reading_as_it_is(error: fewtag::Error) -> anyhow::Error {
-    let fewtag::Error::Data { problem, .. } = &error else { return error.into() };
-    if problem.remedy().is_none() {
+    let fewtag::Error::Data(found) = &error else { return error.into() };
+    if found.problem.remedy().is_none() {
         return error.into();
     }
     let hint = "; `fewtag data convert` can be told how to read it".to_owned();

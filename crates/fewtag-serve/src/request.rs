@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
 
 use crate::config::Limits;
-use crate::error::{ApiError, ApiResult, Code};
+use crate::error::{ApiError, ApiResult, Code, chain};
 use crate::learner::Learner;
 use crate::queue::{Item, Wanted};
 use crate::store::{Draft, Example, LabelledSpan};
@@ -279,9 +279,7 @@ pub fn label(text: &str, spans: &[LabelledSpan]) -> ApiResult<Sentence> {
     let labels = spans.iter().map(|span| (span.start..span.end, span.label.clone()));
     match data::label_text(text, labels, &ReadOptions::default()) {
         Ok((sentence, _)) => Ok(sentence),
-        Err(Error::Data { problem, .. }) => {
-            Err(ApiError::new(Code::InvalidExample, problem.to_string()))
-        }
+        Err(Error::Data(found)) => Err(ApiError::new(Code::InvalidExample, chain(&found.problem))),
         Err(error) => Err(error.into()),
     }
 }

@@ -95,7 +95,7 @@ impl DomainFile {
             .map_err(|source| Error::Safetensors { path: path.to_owned(), source })?;
         let json = header.metadata().as_ref().and_then(|metadata| metadata.get(ENTRY));
         let json = json.ok_or_else(|| damaged(path, "it has no entry `fewtag`"))?;
-        let fail = |error: serde_json::Error| damaged(path, error.to_string());
+        let fail = |error: serde_json::Error| damaged(path, error);
         let Version { format } = serde_json::from_str(json).map_err(fail)?;
         if format != FORMAT || !tensors.is_empty() {
             let format = if format == FORMAT { FORMAT + 1 } else { format };
@@ -174,8 +174,19 @@ impl DomainFile {
     }
 }
 
-fn damaged(path: &Path, problem: impl Into<String>) -> Error {
-    Error::DomainFile { path: path.to_owned(), problem: problem.into() }
+/// What any error becomes, and any text.
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+fn damaged(path: &Path, problem: impl Into<Cause>) -> Error {
+    Error::DomainFile { path: path.to_owned(), source: problem.into() }
+}
+
+/// An example that is no labelled sentence.
+#[derive(Debug, thiserror::Error)]
+#[error("example {at}")]
+struct BadExample {
+    at: usize,
+    source: Cause,
 }
 
 /// The JSON object.
@@ -233,7 +244,7 @@ impl Content {
     }
 
     fn check(self, path: &Path) -> Result<DomainFile> {
-        let place = |at: usize| move |problem| damaged(path, format!("example {at}: {problem}"));
+        let place = |at| move |source| damaged(path, BadExample { at, source });
         let sentences = self.examples.into_iter().enumerate();
         let sentences = sentences.map(|(i, example)| example.sentence().map_err(place(i + 1)));
         let labels =
@@ -267,19 +278,18 @@ impl Example {
     }
 
     /// The sentence, or what is wrong.
-    fn sentence(self) -> Result<Sentence, String> {
+    fn sentence(self) -> Result<Sentence, Cause> {
         if self.words.len() != self.tags.len() {
-            return Err("it has more words than tags, or fewer".to_owned());
+            return Err("it has more words than tags, or fewer".into());
         }
-        let parsed = self.tags.iter().map(|tag| tag.parse::<Tag>()).collect::<Result<Vec<_>>>();
-        let tags = parsed.map_err(|error| error.to_string())?;
+        let tags = self.tags.iter().map(|tag| tag.parse()).collect::<Result<Vec<Tag>>>()?;
         let Some(text) = self.text else {
             let tokens = self.words.into_iter().zip(tags);
             let tokens = tokens.map(|(word, tag)| Token { word, tag }).collect();
-            return Sentence::new(tokens).map_err(|error| error.to_string());
+            return Ok(Sentence::new(tokens)?);
         };
         if self.starts.len() != self.words.len() {
-            return Err("it does not say where each word begins".to_owned());
+            return Err("it does not say where each word begins".into());
         }
         let (offsets, mut end, mut at) = (Offsets::new(&text), 0, Vec::new());
         for (word, &start) in self.words.iter().zip(&self.starts) {
@@ -289,7 +299,7 @@ impl Example {
             end = byte + word.len();
             at.push(byte..end);
         }
-        Sentence::from_text(text, at, tags).map_err(|error| error.to_string())
+        Ok(Sentence::from_text(text, at, tags)?)
     }
 }
 

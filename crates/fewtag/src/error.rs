@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::data::{Format, Place, Problem};
+use crate::data::{DataError, Format};
 use crate::encoder::Storage;
 use crate::plural::Counted;
 use crate::tag::Slot;
@@ -22,8 +22,8 @@ pub enum Error {
     #[error("cannot write the output")]
     Write(#[source] std::io::Error),
     /// A data file holds something that cannot be read.
-    #[error("{place}: {problem}")]
-    Data { place: Place, problem: Box<Problem> },
+    #[error(transparent)]
+    Data(Box<DataError>),
     /// Something that the wanted data format has no way to express.
     #[error("{format} cannot express {what}")]
     Unwritable { format: Format, what: String },
@@ -107,8 +107,8 @@ pub enum Error {
     )]
     WeightsChecksum { path: PathBuf },
     /// A file that should be a saved domain.
-    #[error("`{path}` is no saved domain: {problem}")]
-    DomainFile { path: PathBuf, problem: String },
+    #[error("`{path}` is no saved domain")]
+    DomainFile { path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
     /// A saved domain of another version of this crate.
     #[error("`{path}` is a saved domain of format {format}, this version reads format {known}")]
     DomainFormat { path: PathBuf, format: u32, known: u32 },

@@ -205,7 +205,7 @@ impl<'a> Collector<'a> {
     ) -> Result<()> {
         let mut sentence = match sentence {
             Ok(sentence) => sentence,
-            Err(cause) => return self.repair(Problem::Sentence { cause: Box::new(cause) }, at),
+            Err(cause) => return self.repair(Problem::Sentence(Box::new(cause)), at),
         };
         if let At::Line(line) = at() {
             sentence.set_line(line);

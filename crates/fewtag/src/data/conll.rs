@@ -94,7 +94,7 @@ impl<'t> Reader<'t, '_, '_> {
         }
         if fields.first.is_empty() {
             let cause = Box::new(Error::EmptyWord { at: self.tokens.len() });
-            return Err(self.into.error(at(), Problem::Sentence { cause }));
+            return Err(self.into.error(at(), Problem::Sentence(cause)));
         }
         let tag = self.into.tag(fields.last, at)?;
         if self.tokens.is_empty() {

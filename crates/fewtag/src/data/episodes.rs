@@ -108,7 +108,7 @@ impl Corpus {
             let support = SupportSet::new(take(n_support)).map_err(|cause| {
                 let domain = domain.clone();
                 let at = At::Episode { domain, episode, part: "support", sentence: 1 };
-                Place::new(path, at).error(Problem::Sentence { cause: Box::new(cause) })
+                Place::new(path, at).error(Problem::Sentence(Box::new(cause)))
             })?;
             Ok(Episode { domain, support, queries: take(n_queries) })
         };
@@ -239,7 +239,7 @@ mod tests {
     }
 
     fn refusal(text: &str) -> String {
-        parse(Path::new("x.json"), text).unwrap_err().to_string()
+        crate::error::chain(&parse(Path::new("x.json"), text).unwrap_err())
     }
 
     const PART: &str =

@@ -18,7 +18,8 @@ use crate::error::Result;
 ///
 /// Where it is not JSON, where an object has a key twice, or where it is not a `T`.
 pub(super) fn parse<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, (At, Problem)> {
-    let fail = |cause: serde_json::Error| (At::Line(cause.line().max(1)), Problem::Json { cause });
+    let fail =
+        |source: serde_json::Error| (At::Line(source.line().max(1)), Problem::Json { source });
     serde_json::from_str::<UniqueKeys>(text).map_err(fail)?;
     serde_json::from_str(text).map_err(fail)
 }

@@ -110,7 +110,7 @@ fn entity_stretch<'t>(text: &str, object: &'t str) -> Result<(Stretch, &'t str),
     }
     let mut values = serde_json::Deserializer::from_str(object).into_iter::<Annotation>();
     let missing = || Problem::Markup { rest: object.to_owned(), fault: "no entity" };
-    let entity = values.next().ok_or_else(missing)?.map_err(|cause| Problem::Json { cause })?;
+    let entity = values.next().ok_or_else(missing)?.map_err(|source| Problem::Json { source })?;
     let has_extras = entity.role.is_some() || entity.group.is_some() || entity.value.is_some();
     let after = &object[values.byte_offset()..];
     Ok((Stretch { text: plain(text), slot: entity.entity, has_extras }, after))

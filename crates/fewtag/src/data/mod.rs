@@ -53,7 +53,7 @@ pub use episodes::EpisodeWriter;
 pub use files::{Found, Wanted, find};
 pub use loss::Loss;
 pub use note::{Findings, Note};
-pub use problem::{At, Place, Problem, Remedy};
+pub use problem::{At, DataError, Place, Problem, Remedy};
 pub use write::{Writer, write};
 
 use collect::Collector;

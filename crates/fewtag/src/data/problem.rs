@@ -50,7 +50,7 @@ impl Place {
     /// The error that `problem` is here.
     #[must_use]
     pub fn error(self, problem: Problem) -> Error {
-        Error::Data { place: self, problem: Box::new(problem) }
+        Error::Data(Box::new(DataError { place: self, problem }))
     }
 }
 
@@ -77,6 +77,27 @@ impl fmt::Display for At {
                 write!(f, "{domain}, episode {episode}, {part} sentence {sentence}")
             }
         }
+    }
+}
+
+/// A problem and its place, in one message: apart, neither says enough. So the cause is that of the problem.
+#[derive(Debug)]
+pub struct DataError {
+    /// Where.
+    pub place: Place,
+    /// What.
+    pub problem: Problem,
+}
+
+impl fmt::Display for DataError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.problem)
+    }
+}
+
+impl std::error::Error for DataError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.problem.source()
     }
 }
 
@@ -142,12 +163,12 @@ pub enum Problem {
     NumericTags,
     #[error("`{}`: {fault}; write `\\[` for a bracket that marks nothing", Excerpt(.rest))]
     Markup { rest: String, fault: &'static str },
-    #[error("{cause}")]
-    Sentence { cause: Box<Error> },
-    #[error("not the expected JSON: {cause}")]
-    Json { cause: serde_json::Error },
-    #[error("not the expected YAML: {cause}")]
-    Yaml { cause: Box<serde_saphyr::Error> },
+    #[error(transparent)]
+    Sentence(Box<Error>),
+    #[error("not the expected JSON")]
+    Json { source: serde_json::Error },
+    #[error("not the expected YAML")]
+    Yaml { source: Box<serde_saphyr::Error> },
 }
 
 /// What helps against a problem if the file stays as it is. How it is asked for is known to the program that reads.

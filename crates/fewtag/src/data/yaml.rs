@@ -21,7 +21,7 @@ pub(super) fn parse<'t, T: Deserialize<'t>>(text: &'t str) -> Result<Vec<T>, (At
     serde_saphyr::from_multiple_with_options(text, options).map_err(|cause| {
         let line = cause.location().map(|location| location.line() as usize);
         let at = line.filter(|line| *line > 0).map_or(At::File, At::Line);
-        (at, Problem::Yaml { cause: Box::new(cause) })
+        (at, Problem::Yaml { source: Box::new(cause) })
     })
 }
 

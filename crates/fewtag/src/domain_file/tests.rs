@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::encoder::Storage;
+use crate::error::chain;
 use crate::model;
 use crate::settings::Context;
 
@@ -56,7 +57,7 @@ fn refusal(change: impl Fn(String) -> String) -> String {
     let json = serde_json::to_string(&Content::new(&saved())).unwrap();
     let changed = change(json.clone());
     assert_ne!(changed, json, "the test changes something");
-    read(&file_of(changed)).unwrap_err().to_string()
+    chain(&read(&file_of(changed)).unwrap_err())
 }
 
 #[test]

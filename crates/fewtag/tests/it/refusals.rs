@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use fewtag::data::{self, Corpus, Format, Note, ReadOptions};
+use fewtag::error::chain;
 
 fn parse(format: Format, bytes: impl AsRef<[u8]>, repair: bool) -> fewtag::Result<Corpus> {
     let options = ReadOptions { format: Some(format), repair, ..ReadOptions::default() };
@@ -11,7 +12,7 @@ fn parse(format: Format, bytes: impl AsRef<[u8]>, repair: bool) -> fewtag::Resul
 
 #[track_caller]
 fn refused(format: Format, bytes: impl AsRef<[u8]>, message: &str) {
-    let error = parse(format, bytes, false).expect_err("a refusal").to_string();
+    let error = chain(&parse(format, bytes, false).expect_err("a refusal"));
     assert!(error.starts_with(message), "{error}");
 }
 
@@ -26,6 +27,16 @@ fn repaired(format: Format, text: &str) -> String {
     );
     let tokens = corpus.domains[0].sentences[0].tokens().iter();
     tokens.map(|token| format!("{}/{}", token.word, token.tag)).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_error_of_the_parser_is_the_source() {
+    let error = parse(Format::Spacy, "{", false).expect_err("a refusal");
+    assert_eq!(error.to_string(), "f:1: not the expected JSON");
+    assert!(std::error::Error::source(&error).expect("a cause").is::<serde_json::Error>());
+    let error = parse(Format::Rasa, "nlu: 3\n", false).expect_err("a refusal");
+    assert_eq!(error.to_string(), "f:1: not the expected YAML");
+    assert!(std::error::Error::source(&error).is_some());
 }
 
 #[test]
