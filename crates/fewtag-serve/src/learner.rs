@@ -141,7 +141,7 @@ pub struct Key {
     pub context: Context,
 }
 
-struct Kept {
+struct Entry {
     version: i64,
     learner: Arc<Learner>,
     bytes: usize,
@@ -155,7 +155,7 @@ pub struct Learners {
 
 struct Shelf {
     /// Bounded by bytes, which this type does not count, so not by number.
-    learners: LruCache<Key, Kept>,
+    learners: LruCache<Key, Entry>,
     bytes: usize,
 }
 
@@ -188,7 +188,7 @@ impl Learners {
         }
         let bytes = learner.bytes();
         shelf.bytes += bytes;
-        let kept = Kept { version, learner: Arc::clone(&learner), bytes };
+        let kept = Entry { version, learner: Arc::clone(&learner), bytes };
         if let Some(old) = shelf.learners.put(key, kept) {
             shelf.bytes -= old.bytes;
         }

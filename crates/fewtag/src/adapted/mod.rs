@@ -286,11 +286,11 @@ impl Adapted {
         if words.is_empty() {
             return Err(Error::EmptySentence);
         }
-        let frame = self.tagger.word_pieces();
-        let pieces = frame.split(words.iter().map(AsRef::as_ref))?;
+        let tokenizer = self.tagger.word_pieces();
+        let pieces = tokenizer.split(words.iter().map(AsRef::as_ref))?;
         let windows = self.beside.windows(&pieces, self.tagger.engine().max_pieces())?;
         let place = |window: Window| {
-            let place = plan.query(frame, &reading::part(&pieces, &window.words), &self.beside);
+            let place = plan.query(tokenizer, &reading::part(&pieces, &window.words), &self.beside);
             (window, place)
         };
         Ok(windows.into_iter().map(place).collect())

@@ -183,9 +183,9 @@ impl MixedReferences {
                 let d = d_emissions.row(j)[t];
                 let q = self.query_word(row);
                 let Some(found) = self.compare(&q, tag).filter(|_| d != 0.0) else { continue };
-                let mut way = Way { tag, q: &q, found, d_q: d_query.row_mut(j) };
-                way.prototype(self.scorer, d, &mut d_vectors, &mut gradients.mix);
-                way.nearest(self.scorer.mix, d, &mut d_vectors, &mut gradients.mix);
+                let mut back = Backward { tag, q: &q, found, d_q: d_query.row_mut(j) };
+                back.prototype(self.scorer, d, &mut d_vectors, &mut gradients.mix);
+                back.nearest(self.scorer.mix, d, &mut d_vectors, &mut gradients.mix);
             }
             for (source, d) in tag.sources.iter().zip(d_vectors.rows()) {
                 add_scaled(gradients.of(*source, t), 1.0, d);
@@ -282,14 +282,14 @@ impl MixedReferences {
 }
 
 /// The way back from the emission of one query word and one tag.
-struct Way<'a> {
+struct Backward<'a> {
     tag: &'a TagWords,
     q: &'a QueryWord<'a>,
     found: Comparison,
     d_q: &'a mut [f32],
 }
 
-impl Way<'_> {
+impl Backward<'_> {
     /// Through `P`: the similarity, the centre, the attention.
     fn prototype(
         &mut self,

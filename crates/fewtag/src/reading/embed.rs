@@ -204,12 +204,12 @@ mod tests {
 
     #[test]
     fn words_are_read_at_their_first_piece() {
-        let frame = word_pieces();
-        let (cls, sep) = (frame.cls(), frame.sep());
+        let tokenizer = word_pieces();
+        let (cls, sep) = (tokenizer.cls(), tokenizer.sep());
         let query = pieces(&[10, 11, 12], &[0, 2]);
         let support = pieces(&[20, 21, 22], &[0, 1]);
-        let alone = Sequence::alone(&query, &frame);
-        let paired = Sequence::paired(&query, &support, &frame);
+        let alone = Sequence::alone(&query, &tokenizer);
+        let paired = Sequence::paired(&query, &support, &tokenizer);
         let ids: Vec<u32> = paired.pieces.iter().map(|piece| piece.id).collect();
         assert_eq!(ids, [cls, 10, 11, 12, sep, 20, 21, 22, sep]);
 
@@ -223,8 +223,8 @@ mod tests {
 
     #[test]
     fn a_sequence_that_comes_again_is_read_once() {
-        let frame = word_pieces();
-        let [first, second] = [10, 20].map(|id| Sequence::alone(&pieces(&[id], &[0]), &frame));
+        let tokenizer = word_pieces();
+        let [first, second] = [10, 20].map(|id| Sequence::alone(&pieces(&[id], &[0]), &tokenizer));
         let again = [&first, &second, &first, &second, &second].map(Clone::clone);
         let read = embed(&echo(), &again).unwrap();
         // The last number is the row of the batch: that of the first time.
@@ -235,8 +235,8 @@ mod tests {
             assert_eq!(read.values(), expected);
         }
         // The same pieces read as a name are another sequence.
-        let name = Sequence::name(&pieces(&[10, 14], &[0]), &frame);
-        let alone = Sequence::alone(&pieces(&[10, 14], &[0]), &frame);
+        let name = Sequence::name(&pieces(&[10, 14], &[0]), &tokenizer);
+        let alone = Sequence::alone(&pieces(&[10, 14], &[0]), &tokenizer);
         assert_eq!(embed(&echo(), &[name, alone]).unwrap()[1].values()[2..], [5.0]);
     }
 
@@ -248,8 +248,8 @@ mod tests {
 
     #[test]
     fn chunks_hold_whole_sequences_in_order() {
-        let frame = word_pieces();
-        let of = |n: usize| Sequence::name(&pieces(&vec![7; n - 2], &[0]), &frame);
+        let tokenizer = word_pieces();
+        let of = |n: usize| Sequence::name(&pieces(&vec![7; n - 2], &[0]), &tokenizer);
         let sequences = [of(CHUNK + 5), of(CHUNK - 3), of(3), of(3), of(CHUNK)];
         assert_eq!(chunks(&sequences), [0..1, 1..3, 3..4, 4..5]);
         assert!(chunks(&[]).is_empty());
@@ -259,16 +259,16 @@ mod tests {
     fn gradients(run: impl FnOnce(&Bert, &[Sequence], &[Matrix], &mut Gradients)) -> Gradients {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny-encoder");
         let engine = Bert::new(weights::load(&dir).unwrap()).unwrap();
-        let (frame, mut random) = (word_pieces(), Random::new(4));
+        let (tokenizer, mut random) = (word_pieces(), Random::new(4));
         let mut some = |n: usize| {
             let ids: Vec<u32> = (0..n).map(|_| random.below(200) as u32).collect();
             pieces(&ids, &(0..n).step_by(2).collect::<Vec<_>>())
         };
         let sequences: Vec<Sequence> = (0..60)
             .map(|i| match i % 3 {
-                0 => Sequence::alone(&some(40 + i), &frame),
-                1 => Sequence::paired(&some(30), &some(i), &frame),
-                _ => Sequence::name(&some(5), &frame),
+                0 => Sequence::alone(&some(40 + i), &tokenizer),
+                1 => Sequence::paired(&some(30), &some(i), &tokenizer),
+                _ => Sequence::name(&some(5), &tokenizer),
             })
             .collect();
         assert!(chunks(&sequences).len() >= 3);

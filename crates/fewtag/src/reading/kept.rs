@@ -113,9 +113,9 @@ mod tests {
 
     fn sequences(ids: impl IntoIterator<Item = u32>) -> Vec<Sequence> {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny-encoder");
-        let frame = WordPieces::load(&dir).unwrap();
+        let tokenizer = WordPieces::load(&dir).unwrap();
         let one = |id| Pieces { ids: vec![id], shapes: vec![0], first: vec![0] };
-        ids.into_iter().map(|id| Sequence::alone(&one(id), &frame)).collect()
+        ids.into_iter().map(|id| Sequence::alone(&one(id), &tokenizer)).collect()
     }
 
     fn rows(ids: impl IntoIterator<Item = u32>) -> Vec<Matrix> {

@@ -75,8 +75,8 @@ impl Plan {
         sentence: &Sentence,
         what: impl Fn() -> String,
     ) -> Result<Range<usize>> {
-        let frame = tagger.word_pieces();
-        let sequence = Sequence::alone(&frame.split(sentence.words())?, frame);
+        let tokenizer = tagger.word_pieces();
+        let sequence = Sequence::alone(&tokenizer.split(sentence.words())?, tokenizer);
         check_length(tagger, &sequence, what)?;
         Ok(self.add([sequence]))
     }
@@ -88,10 +88,10 @@ impl Plan {
         support: &SupportSet,
         what: impl Fn(usize) -> String,
     ) -> Result<PlannedSupport> {
-        let frame = tagger.word_pieces();
-        let split = |sentence: &Sentence| frame.split(sentence.words());
+        let tokenizer = tagger.word_pieces();
+        let split = |sentence: &Sentence| tokenizer.split(sentence.words());
         let pieces = support.sentences().iter().map(split).collect::<Result<Vec<_>>>()?;
-        let alone: Vec<Sequence> = pieces.iter().map(|s| Sequence::alone(s, frame)).collect();
+        let alone: Vec<Sequence> = pieces.iter().map(|s| Sequence::alone(s, tokenizer)).collect();
         for (at, sequence) in alone.iter().enumerate() {
             check_length(tagger, sequence, || what(at))?;
         }
@@ -104,14 +104,14 @@ impl Plan {
     /// Adds a query, or a window of one.
     pub(crate) fn query(
         &mut self,
-        frame: &WordPieces,
+        tokenizer: &WordPieces,
         query: &Pieces,
         beside: &Beside,
     ) -> Range<usize> {
         match beside {
-            Beside::Nothing => self.add([Sequence::alone(query, frame)]),
+            Beside::Nothing => self.add([Sequence::alone(query, tokenizer)]),
             Beside::Each(sentences) => {
-                self.add(sentences.iter().map(|s| Sequence::paired(query, s, frame)))
+                self.add(sentences.iter().map(|s| Sequence::paired(query, s, tokenizer)))
             }
         }
     }
@@ -124,8 +124,8 @@ impl Plan {
         beside: &Beside,
         what: impl Fn() -> String,
     ) -> Result<Range<usize>> {
-        let frame = tagger.word_pieces();
-        let place = self.query(frame, &frame.split(query.words())?, beside);
+        let tokenizer = tagger.word_pieces();
+        let place = self.query(tokenizer, &tokenizer.split(query.words())?, beside);
         for sequence in &self.sequences[place.clone()] {
             check_length(tagger, sequence, &what)?;
         }
@@ -142,13 +142,13 @@ impl Plan {
         if !tagger.uses_label_names() {
             return Ok(0..0);
         }
-        let frame = tagger.word_pieces();
+        let tokenizer = tagger.word_pieces();
         let name = |tag| {
             // The vector of a tag without a name is never read.
             let words = support.name_words(tag).unwrap_or_else(|| vec!["nothing".to_owned()]);
-            let mut pieces = frame.split(words.iter().map(String::as_str))?;
+            let mut pieces = tokenizer.split(words.iter().map(String::as_str))?;
             pieces.shapes.fill(0); // `GPE` is no shouted word.
-            let sequence = Sequence::name(&pieces, frame);
+            let sequence = Sequence::name(&pieces, tokenizer);
             check_length(tagger, &sequence, || format!("the name of `{tag}`"))?;
             Ok(sequence)
         };

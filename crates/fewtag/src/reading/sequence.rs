@@ -24,25 +24,25 @@ pub struct Sequence {
 impl Sequence {
     /// `[CLS] sentence [SEP]`: one row per word.
     #[must_use]
-    pub fn alone(sentence: &Pieces, frame: &WordPieces) -> Self {
+    pub fn alone(sentence: &Pieces, tokenizer: &WordPieces) -> Self {
         let wanted = sentence.first.iter().map(|first| first + 1).collect();
-        Self { pieces: framed(sentence, frame), wanted, is_mean: false }
+        Self { pieces: framed(sentence, tokenizer), wanted, is_mean: false }
     }
 
     /// `[CLS] name [SEP]`: one row, the mean over the pieces of a label's name.
     #[must_use]
-    pub fn name(name: &Pieces, frame: &WordPieces) -> Self {
+    pub fn name(name: &Pieces, tokenizer: &WordPieces) -> Self {
         let wanted = (1..=name.ids.len()).collect();
-        Self { pieces: framed(name, frame), wanted, is_mean: true }
+        Self { pieces: framed(name, tokenizer), wanted, is_mean: true }
     }
 
     /// `[CLS] query [SEP] support [SEP]`: the rows of the query's words, then those of the support's.
     #[must_use]
-    pub fn paired(query: &Pieces, support: &Pieces, frame: &WordPieces) -> Self {
-        let mut pieces = framed(query, frame);
+    pub fn paired(query: &Pieces, support: &Pieces, tokenizer: &WordPieces) -> Self {
+        let mut pieces = framed(query, tokenizer);
         let start = pieces.len();
         pieces.extend(support.of_segment(1));
-        pieces.push(Piece { id: frame.sep(), segment: 1 });
+        pieces.push(Piece { id: tokenizer.sep(), segment: 1 });
         let of_query = query.first.iter().map(|first| first + 1);
         let of_support = support.first.iter().map(|first| first + start);
         Self { pieces, wanted: of_query.chain(of_support).collect(), is_mean: false }
@@ -91,7 +91,11 @@ impl Sequence {
 }
 
 /// `[CLS] inner [SEP]` in segment 0.
-fn framed(inner: &Pieces, frame: &WordPieces) -> Vec<Piece> {
+fn framed(inner: &Pieces, tokenizer: &WordPieces) -> Vec<Piece> {
     let edge = |id| Piece { id, segment: 0 };
-    [edge(frame.cls())].into_iter().chain(inner.of_segment(0)).chain([edge(frame.sep())]).collect()
+    [edge(tokenizer.cls())]
+        .into_iter()
+        .chain(inner.of_segment(0))
+        .chain([edge(tokenizer.sep())])
+        .collect()
 }
