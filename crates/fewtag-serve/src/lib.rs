@@ -6,10 +6,11 @@
 //! ```
 //!
 //! [`serve`] runs until it is told to stop and then finishes what it has begun. The command line gives it a
-//! [`Config`] and a model; nothing here reads the environment.
+//! [`Config`] and a model; of the environment only what OpenTelemetry defines for exporters is read.
 
 pub mod api;
 pub mod auth;
+mod collector;
 pub mod config;
 pub mod connections;
 pub mod error;

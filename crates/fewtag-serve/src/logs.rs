@@ -1,12 +1,14 @@
 //! Structured logs on standard error, and traces over OTLP if they are asked for.
 
 use opentelemetry::trace::TracerProvider as _;
-use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithExportConfig};
+use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
+
+use crate::collector::{Collector, timeout};
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +68,8 @@ pub fn start(format: LogFormat, filter: &str, otlp: Option<&str>) -> Result<Logs
 }
 
 fn provider(endpoint: &str) -> Result<SdkTracerProvider, ExporterBuildError> {
-    let exporter = SpanExporter::builder().with_http().with_endpoint(endpoint).build()?;
+    let exporter = SpanExporter::builder().with_http().with_endpoint(endpoint);
+    let exporter = exporter.with_http_client(Collector::new(timeout())).build()?;
     let resource = Resource::builder().with_service_name("fewtag").build();
     Ok(SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build())
 }
