@@ -36,10 +36,7 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("accuracy"), help="episodes and scores are kept here")
     parser.add_argument("--out", type=pathlib.Path, help="where the page is written; standard output if not given")
     arguments = parser.parse_args()
-    groups = tomllib.loads((HERE / "domains.toml").read_text())[arguments.split]
-    if arguments.only:
-        chosen = {group: [name for name in names if name in arguments.only] for group, names in groups.items()}
-        groups = {group: names for group, names in chosen.items() if names}
+    groups = chosen(arguments.split, arguments.only)
     models = dict(model.split("=", 1) for model in arguments.models)
     arguments.work.mkdir(parents=True, exist_ok=True)
     scores = {
@@ -54,19 +51,30 @@ def main():
         print(page)
 
 
+def chosen(split, only):
+    """The domains of a split by group; only some of them, if asked."""
+    groups = tomllib.loads((HERE / "domains.toml").read_text())[split]
+    wanted = {group: [name for name in names if not only or name in only] for group, names in groups.items()}
+    return {group: names for group, names in wanted.items() if names}
+
+
 def judged(arguments, model, name, shots):
     """The F1 of every episode; None where a model cannot answer (an old one without examples)."""
-    episodes = drawn(arguments, name, max(shots, 1))
-    if model.endswith("@simbert") and shots == 0:
+    return episode_f1(arguments, model, drawn(arguments, name, max(shots, 1)), f"{name.replace('/', '-')}-{shots}", shots == 0)
+
+
+def episode_f1(arguments, model, episodes, key, names_only=False):
+    """The F1 of every episode of a file; what was judged is kept under its key."""
+    if model.endswith("@simbert") and names_only:
         return None
     model, _, way = model.partition("@")
     described = "config.json" if way == "simbert" else "fewtag.json"
     kept = hashlib.sha256((pathlib.Path(model) / described).read_bytes()).hexdigest()[:16] + way
-    results = arguments.work / f"{kept}-{name.replace('/', '-')}-{shots}.json"
+    results = arguments.work / f"{kept}-{key}.json"
     if not results.exists():
         command = [arguments.fewtag, "evaluate", model, str(episodes), "--results", str(results), "--table", "scores"]
         command += SIMBERT if way == "simbert" else ["--precision", way] if way else []
-        answer = subprocess.run(command + ["--names-only"] * (shots == 0), capture_output=True, text=True)
+        answer = subprocess.run(command + ["--names-only"] * names_only, capture_output=True, text=True)
         if answer.returncode and "reads no label names" in answer.stderr:
             return None
         if answer.returncode:
@@ -120,7 +128,7 @@ def difference(before, after, names):
         return "–"
     draw = random.Random(SEED)
     pairs = {name: list(zip(before[name], after[name])) for name in names}
-    gain = lambda chosen: statistics.mean(statistics.mean(b - a for a, b in pairs) for pairs in chosen)
+    gain = lambda drawn: statistics.mean(statistics.mean(b - a for a, b in pairs) for pairs in drawn)
     gains = sorted(gain([draw.choices(p, k=len(p)) for p in pairs.values()]) for _ in range(2000))
     return f"{gain(pairs.values()):+.1f} [{gains[50]:+.1f}, {gains[1949]:+.1f}]"
 
