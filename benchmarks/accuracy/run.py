@@ -35,6 +35,7 @@ def main():
     parser.add_argument("--fewtag", default="fewtag", help="the command")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("accuracy"), help="episodes and scores are kept here")
     parser.add_argument("--out", type=pathlib.Path, help="where the page is written; standard output if not given")
+    parser.add_argument("--card", action="store_true", help="measure the last model's card on the same episodes (fewtag model card)")
     arguments = parser.parse_args()
     groups = chosen(arguments.split, arguments.only)
     models = dict(model.split("=", 1) for model in arguments.models)
@@ -44,6 +45,8 @@ def main():
         for shots in arguments.shots
         for model, directory in models.items()
     }
+    if arguments.card:
+        write_card(arguments, list(models.values())[-1], [name for names in groups.values() for name in names])
     page = "\n".join(pages(arguments, groups, list(models), scores))
     if arguments.out:
         arguments.out.write_text(page + "\n")
@@ -81,6 +84,16 @@ def episode_f1(arguments, model, episodes, key, names_only=False):
             raise SystemExit(f"{' '.join(command)}\n{answer.stderr}")
     (domain,) = json.loads(results.read_text())["episode f1"][0].values()
     return domain
+
+
+def write_card(arguments, model, names):
+    """How honest the model's probabilities are, and its transitions, into the card in its directory."""
+    model, _, precision = model.partition("@")
+    command = [arguments.fewtag, "model", "card", model] + (["--precision", precision] if precision else [])
+    for shots in arguments.shots:
+        for name in names:
+            command += ["--shots", f"{shots}={drawn(arguments, name, max(shots, 1))}"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def drawn(arguments, name, shots):

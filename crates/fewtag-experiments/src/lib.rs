@@ -4,11 +4,14 @@
 //! library it is synchronous and silent: it never prints and never reads the environment, the clock or the network.
 //!
 //! [`reproduce`] runs the grid of systems, folds and seeds; [`baselines`] are the systems that are not settings of the
-//! model; [`curves`] draws how a training run went.
+//! model; [`curves`] draws how a training run went; [`card`] is what is measured and drawn for the card of a model.
 
 pub mod baselines;
+pub mod card;
 pub mod curves;
 pub mod error;
+mod heat_map;
+mod reliability;
 pub mod reproduce;
 mod svg;
 

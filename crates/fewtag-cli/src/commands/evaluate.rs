@@ -113,7 +113,7 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
 }
 
 /// The same episode whose labels have lost their examples.
-fn without_examples(mut episode: Episode) -> fewtag::Result<Episode> {
+pub(super) fn without_examples(mut episode: Episode) -> fewtag::Result<Episode> {
     episode.support = SupportSet::with_labels(Vec::new(), episode.support.shown_slots())?;
     Ok(episode)
 }

@@ -5,6 +5,7 @@
 //! OUT/train.toml       the settings, complete
 //! OUT/metrics.jsonl    one line per update
 //! OUT/curves.svg       loss, λ and dev F1
+//! OUT/transitions.svg  the learned transition table
 //! OUT/checkpoints/     what `--resume` needs; removed when training is done
 //! ```
 
@@ -19,10 +20,12 @@ use fewtag::plural::Counted;
 use fewtag::train::config::Config;
 use fewtag::train::{Checkpoints, LeftOut, Step, Trained, Trainer};
 use fewtag::{file, model};
+use fewtag_experiments::card::{Section, TRANSITIONS};
 use fewtag_experiments::curves::{Curve, Panel, smoothed, svg};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 
+use super::model::card;
 use super::values;
 use crate::outputs::Inputs;
 use crate::sources;
@@ -93,8 +96,9 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
 const CHECKPOINTS: &str = "checkpoints";
 
 /// What a run writes, besides `metrics.jsonl` and the checkpoints.
-const WRITTEN: [&str; 7] = [
+const WRITTEN: [&str; 8] = [
     "README.md",
+    TRANSITIONS,
     "fewtag.json",
     "config.json",
     "tokenizer.json",
@@ -153,7 +157,7 @@ pub(super) fn train(config: &Config, dir: &Path, resume: bool) -> anyhow::Result
     file::write_atomically(&dir.join("curves.svg"), svg(&panels(&records)).as_bytes())?;
     let trained = trainer.finish()?;
     model::save(&trained.tagger, dir, Storage::F32)?;
-    file::write_atomically(&dir.join("README.md"), trained.card().as_bytes())?;
+    card::write(&Section::new(&trained.tagger, &[]), dir, Some(trained.card()))?;
     // Only now: until the model is written, the checkpoints are all there is.
     checkpoints.remove()?;
     Ok(trained)

@@ -1,4 +1,4 @@
-//! `fewtag model`: conversion and calibration of a model directory.
+//! `fewtag model`: conversion, calibration and the card of a model directory.
 
 use serde_json::Value;
 
@@ -36,4 +36,48 @@ fn calibration_changes_the_temperature_and_no_tag() {
     assert!((rows[1]["temperature"].as_f64().unwrap() - after).abs() < 1e-6);
     assert_ne!(before["settings"]["temperature"].as_f64(), Some(after));
     assert_eq!(tags(), tags_before);
+}
+
+#[test]
+fn the_card_gets_its_pictures_and_keeps_what_people_wrote() {
+    let (model, episodes) = (model(1), testdata("tiny-episodes.json"));
+    let dir = path(&model, "");
+    std::fs::write(path(&model, "README.md"), "# Mine\n\nby hand\n").unwrap();
+    let read = |name: &str| std::fs::read_to_string(path(&model, name)).unwrap();
+    let shots = format!("1={episodes}");
+    let card = ["model", "card", &dir, "--shots", &shots, "--format", "json"];
+    let printed = json(&success(&card));
+    assert_eq!(printed["measured"][0]["examples_per_label"], 1);
+    let first = read("README.md");
+    assert!(first.starts_with("# Mine\n\nby hand\n"), "{first}");
+    for name in ["transitions.svg", "reliability.svg"] {
+        assert!(first.contains(&format!("]({name})")) && read(name).starts_with("<svg"), "{first}");
+    }
+    assert!(read("reliability.svg").contains("1 shot: calibration error"));
+    success(&card);
+    assert_eq!(read("README.md"), first);
+    // Without episodes there is a table to draw and nothing to measure.
+    success(&["model", "card", &dir]);
+    assert!(!read("README.md").contains("reliability.svg"));
+    let message = failure(&["model", "card", &dir, "--shots", &episodes], 2);
+    assert!(message.contains("expected N=EPISODES"), "{message}");
+}
+
+/// What a reader of the card expects of any table that is worth to be shipped.
+#[cfg(feature = "built-in")]
+#[test]
+fn the_built_in_model_learned_plausible_transitions() {
+    let tagger = fewtag::Tagger::built_in().unwrap();
+    assert!(tagger.settings().constrained, "`I` after `O` is forbidden");
+    let fewtag::CollapsedTransitions { start, between: [o, b, i], end: _ } =
+        tagger.head().transitions.constrained();
+    let best = |row: &[f32]| (0..row.len()).max_by(|x, y| row[*x].total_cmp(&row[*y])).unwrap();
+    // The columns: O, same B, other B, same I, other I.
+    assert_eq!(best(&start), 0, "a sentence rather starts with O: {start:?}");
+    assert_eq!(best(&[o[0], o[1], o[3]]), 0, "O is rather followed by O: {o:?}");
+    assert!(start[2] == f32::NEG_INFINITY && o[3] == f32::NEG_INFINITY, "no I without its B");
+    assert_eq!(best(&b), 3, "B likes its own I: {b:?}");
+    assert_eq!(best(&i), 3, "I likes its own I: {i:?}");
+    assert!(b[4] == f32::NEG_INFINITY && i[4] == f32::NEG_INFINITY, "no I of another slot");
+    assert!(b[1] < b[0] && i[1] < i[0], "the same slot hardly begins again at once: {b:?} {i:?}");
 }

@@ -47,7 +47,10 @@ fn a_run_writes_a_model_with_its_card_curves_and_metrics() {
     assert_eq!(out("metrics.jsonl").lines().count(), 4);
     assert!(out("train.toml").contains("label_names = 0.5"));
     assert!(out("README.md").contains("4 updates"));
-    assert!(out("curves.svg").starts_with("<svg"));
+    assert!(out("README.md").contains("](transitions.svg)"));
+    for picture in ["curves.svg", "transitions.svg"] {
+        assert!(out(picture).starts_with("<svg"));
+    }
     assert!(!dir.path().join("out/checkpoints").exists());
     let episodes = testdata("tiny-episodes.json");
     success(&["evaluate", &path(&dir, "out"), &episodes]);

@@ -8,6 +8,7 @@ use super::results::{LearnedTransitions, Outcome};
 use super::systems::System;
 use super::tables::Figures;
 use crate::curves::{self, Curve, Panel};
+use crate::heat_map;
 
 const STYLE: &str = "body{font:15px/1.5 sans-serif;max-width:1300px;margin:2em auto;padding:0 1em;color:#222}\
 table{border-collapse:collapse;font-size:13px}th,td{padding:2px 8px;border-bottom:1px solid #ddd;text-align:left}\
@@ -82,7 +83,7 @@ fn pictures(figures: &Figures, shots: usize) -> Markup {
         (learning_curves(figures, &systems, shots))
         @for system in &systems {
             @if let Some(learned) = mean_transitions(figures.outcomes.of(system.key, shots)) {
-                (plot::heat_map(&format!("{}: transitions, {shots}-shot", system.name), &learned))
+                (heat_map::picture(&format!("{}: transitions, {shots}-shot", system.name), &learned.into()))
             }
         }
     }

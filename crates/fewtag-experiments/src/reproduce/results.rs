@@ -84,6 +84,12 @@ impl From<&CollapsedTransitions> for LearnedTransitions {
     }
 }
 
+impl From<LearnedTransitions> for CollapsedTransitions {
+    fn from(LearnedTransitions { start, between, end }: LearnedTransitions) -> Self {
+        Self { start, between, end }
+    }
+}
+
 impl Outcome {
     /// Sums up the test scores of a cell.
     #[must_use]

@@ -6,14 +6,13 @@
 //!
 //! ```text
 //! pₖ at the temperature τ·n^η       τ, η = argmin −Σₖ yₖ·log pₖ + (1 − yₖ)·log(1 − pₖ)
-//! ECE = Σ over ten bins of p   (share of the spans) · |mean p − share that is right|
 //! ```
 //!
 //! Source: Guo et al. (2017), "On calibration of modern neural networks".
 
 use rayon::prelude::*;
 
-use super::{Cell, Table};
+use super::{Reliability, WithoutSpans};
 use crate::domain::Episode;
 use crate::error::Result;
 use crate::head::Head;
@@ -24,7 +23,6 @@ use crate::tagger::Tagger;
 
 /// Temperatures outside make all probabilities 0 and 1, or all alike.
 const RANGE: (f64, f64) = (0.02, 50.0);
-const N_BINS: usize = 10;
 
 /// A temperature that may depend on the number of examples.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,6 +31,13 @@ pub struct Temperature {
     pub base: f32,
     /// The power of the number of examples per label that it is multiplied by.
     pub growth: f32,
+}
+
+impl From<&ModelSettings> for Temperature {
+    /// That of a model.
+    fn from(settings: &ModelSettings) -> Self {
+        Self { base: settings.temperature, growth: settings.temperature_growth }
+    }
 }
 
 /// The predicted spans of a set of episodes, and which of them are right.
@@ -48,6 +53,8 @@ struct Query {
     emissions: Matrix,
     spans: Vec<Span>,
     right: Vec<bool>,
+    /// How many spans there are in truth.
+    n_gold: usize,
 }
 
 impl Predictions {
@@ -68,7 +75,7 @@ impl Predictions {
                 let right = spans.iter().map(|span| gold.contains(span)).collect();
                 let (tags, emissions) = (adapted.tag_set().clone(), scored.emissions().clone());
                 let examples_per_label = episode.support.examples_per_label();
-                Ok(Query { examples_per_label, tags, emissions, spans, right })
+                Ok(Query { examples_per_label, tags, emissions, spans, right, n_gold: gold.len() })
             };
             episode.queries.iter().map(query).collect()
         };
@@ -105,15 +112,19 @@ impl Predictions {
     /// How honest the probabilities are at a temperature.
     #[must_use]
     pub fn reliability(&self, temperature: Temperature) -> Reliability {
-        let mut bins = [Bin::default(); N_BINS];
-        for (probability, right) in self.probabilities(temperature) {
-            let above = |bin: &usize| probability >= *bin as f64 / N_BINS as f64;
-            let bin = &mut bins[(1..N_BINS).filter(above).count()];
-            bin.spans += 1;
-            bin.right += usize::from(right);
-            bin.probability += probability;
+        Reliability::of(temperature, self.probabilities(temperature))
+    }
+
+    /// What became of the sentences in which there is nothing to find.
+    #[must_use]
+    pub fn without_spans(&self) -> WithoutSpans {
+        let mut found = WithoutSpans::default();
+        for query in self.queries.iter().filter(|query| query.n_gold == 0) {
+            found.sentences += 1;
+            found.left_alone += usize::from(query.spans.is_empty());
+            found.spans += query.spans.len();
         }
-        Reliability { temperature, bins }
+        found
     }
 
     fn log_loss(&self, temperature: Temperature) -> f64 {
@@ -130,7 +141,7 @@ impl Predictions {
         let Temperature { base: temperature, growth: temperature_growth } = temperature;
         let settings = ModelSettings { temperature, temperature_growth, ..self.settings.clone() };
         let of_query = |query: &Query| {
-            let Query { examples_per_label, tags, emissions, spans, right } = query;
+            let Query { examples_per_label, tags, emissions, spans, right, .. } = query;
             let temperature = settings.temperature_at(*examples_per_label);
             let settings = ModelSettings { temperature, ..settings.clone() };
             let probabilities = self.head.span_probabilities(&settings, tags, emissions, spans);
@@ -158,47 +169,6 @@ fn minimum(range: std::ops::Range<f64>, n_steps: usize, cost: impl Fn(f64) -> f6
         }
     }
     f64::midpoint(low, high)
-}
-
-/// Predicted spans by their probability.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reliability {
-    /// What the scores were divided by.
-    pub temperature: Temperature,
-    /// Ten bins of equal width.
-    bins: [Bin; N_BINS],
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Bin {
-    spans: usize,
-    right: usize,
-    /// Summed.
-    probability: f64,
-}
-
-impl Reliability {
-    /// The expected calibration error, from 0 (honest) to 1; 0 if there is no span.
-    #[must_use]
-    pub fn expected_error(&self) -> f64 {
-        let n_spans: usize = self.bins.iter().map(|bin| bin.spans).sum();
-        let gap = |bin: &Bin| (bin.probability - bin.right as f64).abs();
-        self.bins.iter().map(gap).sum::<f64>() / n_spans.max(1) as f64
-    }
-
-    /// One row per bin that holds spans, in per cent.
-    #[must_use]
-    pub fn table(&self) -> Table {
-        let mut table =
-            Table::new("reliability", ["from", "to", "spans", "mean probability", "right"]);
-        let percent = |part: f64, bin: &Bin| Cell::from(100.0 * part / bin.spans as f64);
-        for (b, bin) in self.bins.iter().enumerate().filter(|(_, bin)| bin.spans > 0) {
-            let edge = |b: usize| Cell::from(100 * b / N_BINS);
-            let shares = [percent(bin.probability, bin), percent(bin.right as f64, bin)];
-            table.push([edge(b), edge(b + 1), bin.spans.into()].into_iter().chain(shares));
-        }
-        table
-    }
 }
 
 #[cfg(test)]
@@ -231,6 +201,7 @@ mod tests {
                 emissions: Matrix::new(vec![0.0, score as f32], 2),
                 spans: vec![Span { start: 0, end: 1, slot: slot.clone() }],
                 right: vec![right],
+                n_gold: usize::from(right),
             }
         };
         let settings =
@@ -256,6 +227,19 @@ mod tests {
         let fitted = predictions.reliability(predictions.best_temperature());
         assert!(fitted.expected_error() < 0.04, "{fitted:?}");
         assert!(predictions.reliability(ONE).expected_error() > 0.15);
+    }
+
+    #[test]
+    fn spans_in_sentences_without_any_are_counted() {
+        let mut predictions = predictions(1.0);
+        let wrong = predictions.queries.iter().filter(|query| !query.right[0]).count();
+        let found = predictions.without_spans();
+        assert_eq!(found, WithoutSpans { sentences: wrong, left_alone: 0, spans: wrong });
+        for query in &mut predictions.queries {
+            query.spans.clear();
+        }
+        let found = predictions.without_spans();
+        assert_eq!(found, WithoutSpans { sentences: wrong, left_alone: wrong, spans: 0 });
     }
 
     #[test]

@@ -7,18 +7,20 @@
 //! ```
 //!
 //! `metrics.rs` counts spans by `conlleval`'s rules, `bigrams.rs` words by their gold bi-gram, [`table`]
-//! prints, `calibrate.rs` fits the temperature. Scores are fractions in the types and per cent in the tables, as the paper has them.
+//! prints, `calibrate.rs` fits the temperature, `reliability.rs` says how honest probabilities are. Scores are fractions in the types and per cent in the tables, as the paper has them.
 
 mod bigrams;
 mod calibrate;
 mod evaluate;
 mod metrics;
+mod reliability;
 pub mod table;
 
 pub use bigrams::{Bigram, Bigrams};
-pub use calibrate::{Predictions, Reliability, Temperature};
+pub use calibrate::{Predictions, Temperature};
 pub use evaluate::{Evaluation, evaluate};
 pub use metrics::{Counts, EpisodeScore, Judged, Summary, Tally};
+pub use reliability::{Bin, Reliability, WithoutSpans};
 pub use table::{Cell, Format, Table};
 
 use metrics::ratio;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use fewtag::eval::{Format, table};
 use fewtag::eval::{Predictions, Temperature};
-use fewtag::{Episode, ModelSettings, model};
+use fewtag::{Episode, model};
 
 use crate::commands::values;
 use crate::sources;
@@ -41,8 +41,7 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     let tagger = model::load(&args.model)?;
     let predictions = Predictions::new(&tagger, &episodes)?;
     let temperature = predictions.best_temperature();
-    let &ModelSettings { temperature: base, temperature_growth: growth, .. } = tagger.settings();
-    let before = predictions.reliability(Temperature { base, growth });
+    let before = predictions.reliability(tagger.settings().into());
     let after = predictions.reliability(temperature);
     if !args.dry_run {
         model::set_temperature(&args.model, temperature)?;

@@ -1,11 +1,12 @@
 //! `fewtag model`: what is done to a model after training.
 
 mod calibrate;
+pub(super) mod card;
 mod convert;
 
 use std::io::Write;
 
-/// Calibrate a trained model, or store it in fewer bytes
+/// Calibrate a trained model, measure it for its card, or store it in fewer bytes
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -15,6 +16,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Calibrate(calibrate::Args),
+    Card(card::Args),
     Convert(convert::Args),
 }
 
@@ -22,6 +24,7 @@ enum Command {
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     match &args.command {
         Command::Calibrate(args) => calibrate::run(args, out),
+        Command::Card(args) => card::run(args, out),
         Command::Convert(args) => convert::run(args, out),
     }
 }
