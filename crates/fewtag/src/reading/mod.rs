@@ -96,8 +96,11 @@ impl Plan {
             check_length(tagger, sequence, || what(at))?;
         }
         Ok(match tagger.settings().context {
-            Context::Separate => PlannedSupport { beside: Beside::Nothing, words: self.add(alone) },
-            Context::Paired => PlannedSupport { beside: Beside::Each(pieces), words: 0..0 },
+            Context::Paired if !pieces.is_empty() => {
+                PlannedSupport { beside: Beside::Each(pieces), words: 0..0 }
+            }
+            // Where there is no sentence to be read beside, a query is read alone.
+            _ => PlannedSupport { beside: Beside::Nothing, words: self.add(alone) },
         })
     }
 
