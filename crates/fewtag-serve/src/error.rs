@@ -163,7 +163,9 @@ impl From<fewtag::Error> for ApiError {
     fn from(error: fewtag::Error) -> Self {
         use fewtag::Error as E;
         let code = match &error {
-            E::EmptySupport | E::NothingBegins => Code::NothingToLearn,
+            E::EmptySupport | E::NothingBegins | E::NamesUnread { .. } | E::MuteLabel { .. } => {
+                Code::NothingToLearn
+            }
             E::TooLong { .. } | E::TooManyPieces { .. } => Code::TextTooLong,
             E::EmptySentence | E::EmptyWord { .. } | E::BadSlot { .. } | E::BadTag { .. } => {
                 Code::InvalidExample

@@ -19,6 +19,8 @@ pub struct Learner {
     adapted: OnceLock<ApiResult<Adapted>>,
     /// The pieces of each support sentence, without special ones.
     n_pieces: Vec<usize>,
+    /// The pieces of the names of its tags, with special ones; 0 if the model reads no names.
+    n_name_pieces: usize,
     /// What a word can be compared with to explain its tag: the words of the commonest one, and the other slots.
     n_compared: usize,
 }
@@ -40,8 +42,9 @@ impl Learner {
         let tagger = tagger.with_settings(settings)?;
         let pieces = |s: &fewtag::Sentence| Ok(tagger.word_pieces().split(s.words())?.ids.len());
         let n_pieces = support.sentences().iter().map(pieces).collect::<ApiResult<_>>()?;
+        let n_name_pieces = n_name_pieces(&tagger, &support)?;
         let n_compared = n_voices(&support) + support.tag_set().slots().len();
-        Ok(Self { tagger, support, adapted: OnceLock::new(), n_pieces, n_compared })
+        Ok(Self { tagger, support, adapted: OnceLock::new(), n_pieces, n_name_pieces, n_compared })
     }
 
     /// The examples.
@@ -73,7 +76,7 @@ impl Learner {
     pub fn cost(&self) -> usize {
         match self.adapted.get() {
             Some(_) => 0,
-            None => self.n_pieces.iter().map(|n| n + 2).sum(),
+            None => self.n_pieces.iter().map(|n| n + 2).sum::<usize>() + self.n_name_pieces,
         }
     }
 
@@ -85,8 +88,11 @@ impl Learner {
     pub fn cost_of<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> ApiResult<usize> {
         let n = self.tagger.word_pieces().split(words)?.ids.len() + 2;
         Ok(match self.tagger.settings().context {
-            Context::Separate => n,
-            Context::Paired => self.n_pieces.iter().map(|s| n + s + 1).sum(),
+            Context::Paired if !self.n_pieces.is_empty() => {
+                self.n_pieces.iter().map(|s| n + s + 1).sum()
+            }
+            // Without examples there is nothing to be read beside.
+            _ => n,
         })
     }
 
@@ -109,8 +115,22 @@ impl Learner {
         let width = self.tagger.engine().width();
         let sentences = self.support.sentences().iter();
         let words: usize = sentences.map(fewtag::Sentence::n_words).sum();
-        words * (2 * width * size_of::<f32>() + 100)
+        let names = self.support.tag_set().n_tags();
+        (words + names) * (2 * width * size_of::<f32>() + 100)
     }
+}
+
+/// How much the encoder reads of the names of the tags.
+fn n_name_pieces(tagger: &Tagger, support: &SupportSet) -> ApiResult<usize> {
+    if !tagger.uses_label_names() {
+        return Ok(0);
+    }
+    let mut n_pieces = 0;
+    for tag in tagger.settings().tag_set(support).tags() {
+        let words = support.name_words(tag).unwrap_or_default();
+        n_pieces += tagger.word_pieces().split(words.iter().map(String::as_str))?.ids.len() + 2;
+    }
+    Ok(n_pieces)
 }
 
 /// How many words speak for the commonest tag that is explained.

@@ -6,8 +6,8 @@ use tokio::sync::oneshot;
 
 use crate::App;
 use crate::error::{ApiError, ApiResult, Code};
+use crate::prepare::Prepared;
 use crate::queue::{Item, Replies, Reply};
-use crate::request::Prepared;
 
 /// A part of a request: in the queue, or to be put there, with the texts that need no encoder at their places.
 struct Part {

@@ -1,11 +1,11 @@
-//! What clients send, and the one place where it is checked.
+//! What clients send, and where it is checked; texts to be tagged are checked in `prepare.rs`, names of labels in `labels.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fewtag::answer::Thresholds;
 use fewtag::data::{self, ReadOptions};
-use fewtag::{Context, Error, Sentence, SupportSet, Tag, words};
+use fewtag::{Context, Error, Sentence};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
@@ -13,9 +13,8 @@ use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
 
 use crate::config::Limits;
 use crate::error::{ApiError, ApiResult, Code, chain};
-use crate::learner::Learner;
-use crate::queue::{Item, Wanted};
-use crate::store::{Draft, Example, LabelledSpan};
+use crate::queue::Wanted;
+use crate::store::{Draft, LabelledSpan};
 
 /// A labelled text.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -42,7 +41,7 @@ pub enum ContextName {
     Paired,
 }
 
-/// Examples and texts to tag with them.
+/// Examples or names of labels, and texts to tag with them.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({
@@ -52,9 +51,14 @@ pub enum ContextName {
 pub struct TagRequest {
     /// What to learn from.
     pub support: Option<Vec<NewExample>>,
+    /// Labels to look for by their names, with or without examples.
+    #[schema(example = json!(["artist", "song title"]))]
+    pub labels: Option<Vec<String>>,
+    /// What labels mean whose own name does not say it; `null`: the name says nothing.
+    pub meanings: Option<BTreeMap<String, Option<String>>>,
     /// What to tag.
     pub texts: Option<Vec<String>>,
-    /// Several supports with their texts, instead of `support` and `texts`.
+    /// Several groups of `support`, `labels`, `meanings` and `texts`, instead of these.
     pub batch: Option<Vec<Group>>,
     /// Drop spans less probable than this.
     #[schema(minimum = 0, maximum = 1)]
@@ -75,7 +79,14 @@ pub struct TagRequest {
 #[serde(deny_unknown_fields)]
 pub struct Group {
     /// What to learn from.
+    #[serde(default)]
     pub support: Vec<NewExample>,
+    /// Labels to look for by their names, with or without examples.
+    #[serde(default)]
+    pub labels: Vec<String>,
+    /// What labels mean whose own name does not say it; `null`: the name says nothing.
+    #[serde(default)]
+    pub meanings: BTreeMap<String, Option<String>>,
     /// What to tag.
     pub texts: Vec<String>,
 }
@@ -129,7 +140,8 @@ impl TagRequest {
     ///
     /// # Errors
     ///
-    /// [`Code::InvalidRequest`] if an option means nothing, or if there is neither or both of `texts` and `batch`.
+    /// [`Code::InvalidRequest`] if an option means nothing, if there is neither or both of `texts` and `batch`, or nothing to
+    /// learn from.
     pub fn parts(self) -> ApiResult<(Options, Vec<Group>, &'static str)> {
         let options = options(
             (self.threshold, self.thresholds),
@@ -137,11 +149,19 @@ impl TagRequest {
             self.context,
             self.format.as_deref(),
         )?;
-        match (self.support, self.texts, self.batch) {
-            (Some(support), Some(texts), None) => Ok((options, vec![Group { support, texts }], "")),
-            (None, None, Some(batch)) => Ok((options, batch, "batch")),
+        let has_own = self.support.is_some() || self.labels.is_some();
+        match (self.texts, self.batch) {
+            (Some(texts), None) if has_own => {
+                let support = self.support.unwrap_or_default();
+                let (labels, meanings) = (self.labels, self.meanings);
+                let (labels, meanings) = (labels.unwrap_or_default(), meanings.unwrap_or_default());
+                Ok((options, vec![Group { support, labels, meanings, texts }], ""))
+            }
+            (None, Some(batch)) if !has_own && self.meanings.is_none() => {
+                Ok((options, batch, "batch"))
+            }
             _ => {
-                let message = "give either `support` and `texts`, or `batch`";
+                let message = "give either `texts` with `support` or `labels` or both, or `batch`";
                 Err(ApiError::new(Code::InvalidRequest, message))
             }
         }
@@ -227,14 +247,16 @@ pub fn check_name(name: &str) -> ApiResult<()> {
     Err(ApiError::new(Code::InvalidDomainName, message).at("name"))
 }
 
-/// What tells examples from others: the SHA-256 digest of their JSON.
+/// What tells examples and labels from others: the SHA-256 digest of their JSON.
 ///
 /// # Panics
 ///
 /// Never: examples are JSON.
 #[must_use]
-pub fn digest(examples: &[NewExample]) -> [u8; 32] {
-    Sha256::digest(serde_json::to_vec(examples).expect("examples are JSON")).into()
+pub fn digest(group: &Group) -> [u8; 32] {
+    let Group { support, labels, meanings, texts: _ } = group;
+    let json = serde_json::to_vec(&(support, labels, meanings));
+    Sha256::digest(json.expect("examples are JSON")).into()
 }
 
 /// Checks the number of examples and each of them; `place` is where they stand in the request.
@@ -293,16 +315,6 @@ pub fn draft(sentence: &Sentence, id: Option<i64>) -> Draft {
     Draft { id, text, spans: spans.collect(), source: String::new() }
 }
 
-/// The support set of stored examples.
-///
-/// # Errors
-///
-/// [`Code::NothingToLearn`] if they label nothing.
-pub fn support(examples: &[Example]) -> ApiResult<SupportSet> {
-    let sentences = examples.iter().map(|example| label(&example.text, &example.spans));
-    Ok(SupportSet::new(sentences.collect::<ApiResult<_>>()?)?)
-}
-
 /// Checks each of many texts.
 ///
 /// # Errors
@@ -315,7 +327,7 @@ pub fn check_texts<'a>(texts: impl IntoIterator<Item = &'a str>, limits: &Limits
     })
 }
 
-fn check_text(text: &str, limits: &Limits) -> ApiResult<()> {
+pub(crate) fn check_text(text: &str, limits: &Limits) -> ApiResult<()> {
     if text.contains('\0') {
         return Err(ApiError::new(Code::InvalidExample, "a text holds no NUL character"));
     }
@@ -325,101 +337,4 @@ fn check_text(text: &str, limits: &Limits) -> ApiResult<()> {
         return Err(ApiError::new(Code::TextTooLong, message));
     }
     Ok(())
-}
-
-/// A text on its way: what the encoder reads, or what has no words and needs no encoder.
-pub enum Prepared {
-    /// To be tagged.
-    Item(Item),
-    /// Nothing to tag.
-    Blank(String),
-}
-
-/// Cuts texts into words and counts what they cost. Takes time for long texts: not for an async thread.
-///
-/// # Errors
-///
-/// [`Code::TextTooLong`], [`Code::UnknownLabel`].
-pub fn prepare(
-    learner: &Arc<Learner>,
-    texts: Vec<String>,
-    wanted: &Arc<Wanted>,
-    (limits, place): (&Limits, &str),
-) -> ApiResult<Vec<Prepared>> {
-    if let Some(label) = wanted.thresholds.unknown_label(learner.support().tag_set()) {
-        let message = format!("the examples have no label `{label}`");
-        return Err(ApiError::new(Code::UnknownLabel, message).at("thresholds"));
-    }
-    let mut of_support = learner.cost();
-    let mut prepare = |(at, text): (usize, String)| {
-        let place = || format!("{place}[{at}]");
-        check_text(&text, limits).map_err(|error| error.at(place()))?;
-        let words = words::split(&text, words::WordSplit::Unicode);
-        if words.is_empty() {
-            return Ok(Prepared::Blank(text));
-        }
-        let tags = vec![Tag::O; words.len()];
-        let sentence = Sentence::from_text(text, words, tags)?;
-        let own = cost(learner, &sentence, wanted, limits).map_err(|error| error.at(place()))?;
-        let cost = own + std::mem::take(&mut of_support);
-        let (learner, wanted) = (Arc::clone(learner), Arc::clone(wanted));
-        Ok(Prepared::Item(Item { learner, sentence, wanted, cost }))
-    };
-    texts.into_iter().enumerate().map(&mut prepare).collect()
-}
-
-/// What it costs to answer a text whose examples are known.
-fn cost(
-    learner: &Learner,
-    sentence: &Sentence,
-    wanted: &Wanted,
-    limits: &Limits,
-) -> ApiResult<usize> {
-    let n_words = sentence.n_words();
-    let to_score = learner.cost_to_score(n_words);
-    if to_score > limits.queue {
-        let n_labels = learner.support().tag_set().slots().len();
-        let message =
-            format!("{n_words} words are too many for the {n_labels} labels of the examples");
-        return Err(ApiError::new(Code::TextTooLong, message));
-    }
-    let to_explain = if wanted.explain { learner.cost_to_explain(n_words) } else { 0 };
-    Ok(learner.cost_of(sentence.words())? + to_score + to_explain)
-}
-
-/// Refuses more texts than a request may have.
-///
-/// # Errors
-///
-/// [`Code::BatchTooLarge`].
-pub fn check_batch(n: usize, limits: &Limits) -> ApiResult<()> {
-    if n <= limits.batch {
-        return Ok(());
-    }
-    let message = format!("{n} texts; at most {} are taken in a request", limits.batch);
-    Err(ApiError::new(Code::BatchTooLarge, message).at("texts"))
-}
-
-/// Refuses a request whose explanations alone would fill the queue: what is asked for at once must be done in about the time
-/// that others wait for at most, and so must the memory of its answer be bounded.
-///
-/// # Errors
-///
-/// [`Code::ExplanationTooLarge`].
-pub fn check_explained(prepared: &[Prepared], limits: &Limits) -> ApiResult<()> {
-    let cost = |one: &Prepared| match one {
-        Prepared::Item(item) if item.wanted.explain => {
-            item.learner.cost_to_explain(item.sentence.n_words())
-        }
-        _ => 0,
-    };
-    let cost: usize = prepared.iter().map(cost).sum();
-    if cost <= limits.queue {
-        return Ok(());
-    }
-    let message = format!(
-        "to explain these texts costs up to {cost}, and at most {} is taken (--max-queue): send fewer texts, or tag without `explain`",
-        limits.queue
-    );
-    Err(ApiError::new(Code::ExplanationTooLarge, message).at("explain"))
 }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use fewtag::Context;
 use fewtag::support::Report;
-use fewtag::{Context, SupportSet};
 
 use crate::Shared;
 use crate::error::{ApiError, ApiResult, Code};
+use crate::labels;
 use crate::learner::{Key, Learner, Owner};
-use crate::request::{self, NewExample};
+use crate::request::{self, Group};
 
 impl Shared {
     /// The current version of a domain and its learner, from memory if it has not changed; without a context in the model's.
@@ -30,31 +31,38 @@ impl Shared {
         let domain = self.store.read(name).await?; // Perhaps a newer version already.
         let (version, tagger) = (domain.version, self.tagger.clone());
         let learner = blocking(move || {
-            let support = request::support(&domain.examples)?;
+            let support = labels::of_domain(&tagger, &domain)?;
             Ok(Arc::new(Learner::new(&tagger, support, context)?))
         })
         .await?;
         Ok((version, self.learners.keep(key, version, learner)))
     }
 
-    /// The learner of a request's examples, from memory if a request before had the same; `place` is where they stand.
+    /// The learner of a request's examples and labels, from memory if a request before had the same; `inside` names the place of a
+    /// field.
     ///
     /// # Errors
     ///
-    /// If an example makes no sense; the error names its place.
+    /// If an example or a label makes no sense; the error names its place.
     pub fn learner_of(
         &self,
-        examples: &[NewExample],
+        group: &Group,
         context: Option<Context>,
-        place: String,
+        inside: impl Fn(&str) -> String,
     ) -> ApiResult<Arc<Learner>> {
         let context = context.unwrap_or(self.tagger.settings().context);
-        let key = Key { owner: Owner::Request(request::digest(examples)), context };
+        let key = Key { owner: Owner::Request(request::digest(group)), context };
         if let Some(learner) = self.known(&key, 0) {
             return Ok(learner);
         }
-        let sentences = request::sentences(examples, &self.config.limits, &place)?;
-        let set = SupportSet::new(sentences).map_err(|error| ApiError::from(error).at(place))?;
+        let limits = &self.config.limits;
+        let sentences = request::sentences(&group.support, limits, &inside("support"))?;
+        let declared = labels::declared(&group.labels, &group.meanings, limits, &inside)?;
+        let place = |error: ApiError| {
+            let field = error.place.clone().unwrap_or_else(|| "support".to_owned());
+            error.at(inside(&field))
+        };
+        let set = labels::of_request(sentences, &declared).map_err(place)?;
         let learner = Arc::new(Learner::new(&self.tagger, set, context)?);
         Ok(self.learners.keep(key, 0, learner))
     }

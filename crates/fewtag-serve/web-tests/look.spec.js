@@ -1,12 +1,10 @@
 // How it looks: small screens, dark screens, and axe-core's rules of accessibility.
 // With SCREENSHOTS=DIR the pictures of the documentation are written there.
 
-import { readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { join } from "node:path";
+import { violations } from "./axe.js";
 import { expect, test } from "./server.js";
 
-const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 const TEXT = "could you play some billie holiday this evening\nput on so what by miles davis\nqueue the gym list for tomorrow morning";
 
 /** Opens the sample domain with answers and an explanation. */
@@ -16,13 +14,6 @@ async function fill(page) {
   await page.locator("#answers .run").getByText("billie", { exact: true }).click();
   await expect(page.locator(".heat")).toBeVisible();
   await expect(page.locator("#notice")).toBeHidden(); // It goes by itself.
-}
-
-async function violations(page) {
-  // The policy of the page forbids injected script tags; the debugger may evaluate.
-  await page.evaluate(await readFile(AXE, "utf8"));
-  const { violations } = await page.evaluate(() => globalThis.axe.run());
-  return violations.map(({ id, impact, nodes }) => `${impact}: ${id}: ${nodes.map((node) => node.html).join(" | ")}`);
 }
 
 async function shoot(page, name, fullPage) {

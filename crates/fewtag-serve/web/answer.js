@@ -32,25 +32,25 @@ export class Answer {
   }
 
   /** Shows what the server says now; a correction in the making stays. */
-  show(spans, { hasChanged, version }) {
+  show(spans, { changedBy, version }) {
     if (version !== this.#version) this.#why.replaceChildren();
     this.#version = version;
     this.#spans = spans;
-    this.#draw(hasChanged);
+    this.#draw(changedBy);
   }
 
   get #labels() {
-    return labelsOf([...(this.#store.domain?.examples ?? []), { spans: this.#corrected ?? [] }]);
+    return labelsOf(this.#store.domain, [{ spans: this.#corrected ?? [] }]);
   }
 
-  #draw(hasChanged = false) {
+  #draw(changedBy = null) {
     const spans = this.#corrected ?? this.#spans ?? [];
     const isCorrected = this.#corrected !== null;
     this.#editor.show(this.text, spans, this.#labels);
     this.node.classList.toggle("thinking", this.#spans === null);
-    this.node.classList.toggle("changed", hasChanged && !isCorrected);
+    this.node.classList.toggle("changed", changedBy !== null && !isCorrected);
     this.node.classList.toggle("corrected", isCorrected);
-    this.#status.textContent = isCorrected ? "Corrected by you" : hasChanged ? "Changed by the last example" : "";
+    this.#status.textContent = isCorrected ? "Corrected by you" : changedBy ? `Changed by the last ${changedBy}` : "";
     const isKnown = this.#store.domain?.examples.some((example) => example.text === this.text && sameSpans(example.spans, spans));
     const add = button("Add to examples", () => this.#add(), { class: isCorrected ? "primary" : "quiet" });
     const reset = isCorrected && button("Discard", () => this.#correct(null), { class: "quiet" });

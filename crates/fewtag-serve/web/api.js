@@ -64,9 +64,10 @@ async function reach(method, path, { body, raw, etag, signal }) {
 const domain = (name, ...rest) => ["v1/domains", name, ...rest].map((part, i) => (i === 1 ? encodeURIComponent(part) : part)).join("/");
 
 export const listDomains = async () => (await request("GET", "v1/domains")).data.domains;
-export const createDomain = (name, examples = []) => request("POST", "v1/domains", { body: { name, examples } });
+export const createDomain = (name, content = {}) => request("POST", "v1/domains", { body: { name, ...content } });
 export const readDomain = (name) => request("GET", domain(name));
-export const replaceDomain = (name, examples, etag) => request("PUT", domain(name), { body: { examples }, etag });
+export const replaceDomain = (name, content, etag) => request("PUT", domain(name), { body: content, etag });
+export const declareLabels = (name, labels, etag) => request("PUT", domain(name, "labels"), { body: labels, etag });
 export const deleteDomain = (name, etag) => request("DELETE", domain(name), { etag });
 export const addExample = (name, example, etag) => request("POST", domain(name, "examples"), { body: { examples: [example] }, etag });
 export const replaceExample = (name, id, example, etag) => request("PUT", domain(name, "examples", id), { body: example, etag });

@@ -4,6 +4,7 @@ import { onKeyNeeded } from "./api.js";
 import { byId } from "./dom.js";
 import { Domains } from "./domains.js";
 import { Examples } from "./examples.js";
+import { Names } from "./names.js";
 import { attempt } from "./notice.js";
 import { connectPicker } from "./picker.js";
 import { Store } from "./store.js";
@@ -25,6 +26,7 @@ function askForKey(hadOne) {
 onKeyNeeded(askForKey);
 connectPicker();
 const store = new Store();
+new Names(store);
 new Examples(store);
 new Tryout(store);
 const domains = new Domains(store);

@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { byId, count, element } from "./dom.js";
 import { attempt, notify } from "./notice.js";
 import { MUSIC } from "./sample.js";
+import { contentOf } from "./store.js";
 
 /** The data formats that hold a domain, and the endings of their files. */
 const FORMATS = {
@@ -34,7 +35,7 @@ export class Domains {
     byId("import").addEventListener("click", () => byId("import-dialog").showModal());
     byId("export").addEventListener("click", () => byId("export-dialog").showModal());
     byId("delete").addEventListener("click", () => this.#confirmDelete());
-    byId("sample").addEventListener("click", () => attempt(() => this.#create("music", MUSIC)));
+    byId("sample").addEventListener("click", () => attempt(() => this.#create("music", { examples: MUSIC })));
     onSubmit("welcome-form", () => this.#create(byId("welcome-name").value.trim()));
     onSubmit("create-form", () => this.#create(byId("create-name").value.trim()), "create-dialog");
     onSubmit("import-form", () => this.#import(), "import-dialog");
@@ -75,9 +76,9 @@ export class Domains {
     await this.#openFromAddress();
   }
 
-  async #create(name, examples = []) {
+  async #create(name, content = {}) {
     if (name === "") return;
-    await api.createDomain(name, examples);
+    await api.createDomain(name, content);
     await this.#goTo(name);
     notify(`Domain “${name}” created.`);
     byId("draft-text").focus();
@@ -108,12 +109,13 @@ export class Domains {
   }
 
   async #delete() {
-    const { name, etag, examples } = this.#store.domain;
+    const { name, etag } = this.#store.domain;
+    const content = contentOf(this.#store.domain);
     await api.deleteDomain(name, etag);
     history.replaceState(null, "", location.pathname);
     await this.start();
-    const bare = examples.map(({ text, spans }) => ({ text, spans }));
-    notify(`Domain “${name}” deleted.`, { name: "Undo", run: () => attempt(() => this.#create(name, bare)) });
+    const examples = content.examples.map(({ text, spans }) => ({ text, spans }));
+    notify(`Domain “${name}” deleted.`, { name: "Undo", run: () => attempt(() => this.#create(name, { ...content, examples })) });
   }
 
   #undo() {

@@ -3,7 +3,7 @@
 import { button, byId, element } from "./dom.js";
 import { Editor } from "./editor.js";
 import { Findings } from "./findings.js";
-import { hue, labelsOf } from "./labels.js";
+import { labelsOf } from "./labels.js";
 import { attempt, notify, single } from "./notice.js";
 import { bare, carrySpans } from "./text.js";
 
@@ -58,7 +58,7 @@ export class Examples {
     for (const [id, card] of this.#cards) card.node.classList.toggle("editing", id === draft.id);
     byId("draft-rest").hidden = isNew && draft.text.trim() === "";
     byId("draft-hint").hidden = draft.spans.length > 0;
-    this.#editor.show(draft.text, draft.spans, labelsOf([...this.#examples, draft]));
+    this.#editor.show(draft.text, draft.spans, labelsOf(this.#store.domain, [draft]));
   }
 
   get #examples() {
@@ -109,9 +109,8 @@ export class Examples {
     const name = this.#store.domain?.name;
     if (name !== this.#of && this.#draft.id !== null) this.#leave(); // Another domain has other examples under the same ids.
     this.#of = name;
-    const labels = labelsOf(this.#examples);
+    const labels = labelsOf(this.#store.domain);
     byId("n-examples").textContent = String(this.#examples.length);
-    byId("legend").replaceChildren(...labels.map((label) => legendEntry(label, labels, this.#examples)));
     byId("no-examples").hidden = this.#examples.length > 0;
     const before = this.#cards;
     this.#cards = new Map();
@@ -146,10 +145,4 @@ export class Examples {
     };
     return { node, notes, show };
   }
-}
-
-function legendEntry(label, labels, examples) {
-  const n = examples.reduce((sum, example) => sum + example.spans.filter((span) => span.label === label).length, 0);
-  const spoken = `${n} labelled`;
-  return element("li", { class: `chip ${hue(label, labels)}` }, label, " ", element("span", { class: "sure", title: spoken }, String(n)));
 }

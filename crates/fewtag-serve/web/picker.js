@@ -1,7 +1,7 @@
 // The small menu that gives selected words a label.
 
 import { button, byId, element } from "./dom.js";
-import { hue } from "./labels.js";
+import { hue, tidy } from "./labels.js";
 
 let current = null; // What the open menu is for.
 
@@ -21,9 +21,6 @@ export function openPicker(options) {
   const first = options.byTouch ? menu.querySelector(".choice") : null;
   (first ?? input).focus();
 }
-
-/** A label without blanks, which the data formats cannot hold. */
-const tidy = (name) => name.trim().replace(/\s+/g, "_");
 
 function draw(quote) {
   const { labels, widen } = current;

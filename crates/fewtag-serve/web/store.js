@@ -1,7 +1,7 @@
 // The open domain as the server has it, and the way back.
 //
-// Every change names the version it was made on (If-Match), so two people cannot overwrite each other. An undo step is the
-// list of examples before the change; steps are forgotten when somebody else has changed the domain, because going
+// Every change names the version it was made on (If-Match), so two people cannot overwrite each other. An undo step is what the
+// domain held before the change; steps are forgotten when somebody else has changed the domain, because going
 // back would undo their work too.
 
 import * as api from "./api.js";
@@ -13,9 +13,12 @@ export class Conflict extends Error {
   }
 }
 
+/** All that a domain holds, as the API takes it. */
+export const contentOf = ({ examples, declared, meanings }) => ({ examples, labels: declared, meanings });
+
 /** Tells `change` when the domain is another or has changed. */
 export class Store extends EventTarget {
-  /** {name, version, etag, labels, examples}, or null. */
+  /** {name, version, etag, labels, declared, meanings, examples}, or null. */
   domain = null;
   #steps = [];
 
@@ -55,6 +58,11 @@ export class Store extends EventTarget {
     return this.#change("removing the example", (name, etag) => api.deleteExample(name, id, etag));
   }
 
+  /** Says which labels are looked for by name, and what they mean. */
+  declare(labels, meanings, what) {
+    return this.#change(what, (name, etag) => api.declareLabels(name, { labels, meanings }, etag));
+  }
+
   import(file, how) {
     return this.#change("the import", (name, etag) => api.importFile(name, file, how, etag));
   }
@@ -62,14 +70,15 @@ export class Store extends EventTarget {
   async undo() {
     const step = this.#steps.at(-1);
     if (!step) return;
-    await this.#change(null, (name, etag) => api.replaceDomain(name, step.examples, etag));
+    await this.#change(null, (name, etag) => api.replaceDomain(name, step.before, etag));
     this.#steps.pop();
     this.#tell();
   }
 
   /** Sends a change; `what` names its undo step, null if it is one. */
   async #change(what, send) {
-    const { name, etag, examples } = this.domain;
+    const { name, etag } = this.domain;
+    const before = contentOf(this.domain);
     let made;
     try {
       made = await send(name, etag);
@@ -81,7 +90,7 @@ export class Store extends EventTarget {
     }
     await this.#read(name, false);
     if (this.domain.etag !== made.etag) this.#steps = [];
-    else if (what) this.#steps.push({ what, examples });
+    else if (what) this.#steps.push({ what, before });
     this.#tell();
     return made.data;
   }

@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { Answer } from "./answer.js";
 import { byId, count, prose } from "./dom.js";
-import { labelsOf } from "./labels.js";
+import { isReady } from "./labels.js";
 import { notify } from "./notice.js";
 import { sameSpans } from "./text.js";
 
@@ -14,9 +14,10 @@ export class Tryout {
   #store;
   #timer;
   #request = new AbortController();
-  #of = { name: null, etag: null }; // The domain and version whose answers are
+  #of = { name: null, etag: null, examples: [] }; // The domain and version whose answers are
   #known = new Map(); // here: text → spans.
   #before = new Map(); // The same for the examples before, to see what changed.
+  #by = "example"; // What was changed last: an example or a label.
   #answers = [];
 
   constructor(store) {
@@ -40,10 +41,11 @@ export class Tryout {
   }
 
   #examplesChanged() {
-    const { name, etag } = this.#store.domain ?? { name: null, etag: null };
+    const { name, etag, examples } = this.#store.domain ?? { name: null, etag: null, examples: [] };
     const isSame = name === this.#of.name;
     if (isSame && etag === this.#of.etag) return;
-    this.#of = { name, etag };
+    this.#by = JSON.stringify(examples) === JSON.stringify(this.#of.examples) ? "label" : "example";
+    this.#of = { name, etag, examples };
     this.#before = isSame ? this.#known : new Map();
     this.#known = new Map();
     if (!isSame) {
@@ -58,9 +60,9 @@ export class Tryout {
     return [...new Set(lines.filter((line) => line !== ""))].slice(0, N_LINES);
   }
 
-  /** Nothing can be tagged before something is labelled. */
+  /** Nothing can be tagged before there is a label. */
   get #isReady() {
-    return labelsOf(this.#store.domain?.examples ?? []).length > 0;
+    return isReady(this.#store.domain);
   }
 
   /** Asks for the lines that are not known yet; the request before is given up. */
@@ -106,7 +108,7 @@ export class Tryout {
     for (const answer of answers) {
       const spans = this.#known.get(answer.text) ?? this.#before.get(answer.text);
       const isShown = (span) => span.probability >= threshold;
-      answer.show(spans?.filter(isShown) ?? null, { hasChanged: this.#hasChanged(answer.text), version: this.#of.etag });
+      answer.show(spans?.filter(isShown) ?? null, { changedBy: this.#hasChanged(answer.text) ? this.#by : null, version: this.#of.etag });
     }
     const focused = document.activeElement;
     byId("answers").replaceChildren(...answers.map((answer) => answer.node));

@@ -28,6 +28,15 @@ impl Slot {
         Ok(Self(name.into()))
     }
 
+    /// The slot of a label that may be written as words: `song title` is `song_title`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadSlot`] if there is no word.
+    pub fn of_words(name: &str) -> Result<Self> {
+        Self::new(&name.split_whitespace().collect::<Vec<_>>().join("_"))
+    }
+
     /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -162,9 +162,9 @@ impl Tagger {
         &self.word_pieces
     }
 
-    /// Whether prototypes are mixed with the names of their tags.
+    /// Whether it reads the names of labels, and so can tag from them alone.
     #[must_use]
-    pub(crate) fn uses_label_names(&self) -> bool {
+    pub fn uses_label_names(&self) -> bool {
         self.settings.scorer.takes_names() && self.settings.label_names > 0.0
     }
 }

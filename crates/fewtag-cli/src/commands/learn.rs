@@ -60,8 +60,7 @@ impl LearnArgs {
 
 /// The slot of a label that may be written as words: `song title` is `song_title`.
 fn slot(name: &str) -> anyhow::Result<Slot> {
-    let words: Vec<&str> = name.split_whitespace().collect();
-    Slot::new(&words.join("_")).with_context(|| format!("{name:?} names no label"))
+    Slot::of_words(name).with_context(|| format!("{name:?} names no label"))
 }
 
 /// `LABEL=MEANING`.

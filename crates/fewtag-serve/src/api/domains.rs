@@ -1,5 +1,7 @@
 //! Domains: named examples that are kept, edited and tagged with.
 
+use std::collections::BTreeMap;
+
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -9,8 +11,9 @@ use utoipa::ToSchema;
 use super::body::{IfMatch, InDomain, Json, OfExample, etag, no_example};
 use crate::App;
 use crate::error::{ApiError, ApiResult, Code, ErrorResponses};
+use crate::labels::{check_meanings, declared};
 use crate::request::{NewExample, check_name, check_support, draft, sentences};
-use crate::store::{Changed, Domain, DomainInfo, Draft};
+use crate::store::{Changed, Content, Domain, DomainInfo, Draft};
 
 /// A domain to be made.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -26,6 +29,12 @@ pub struct NewDomain {
     /// Its first examples.
     #[serde(default)]
     pub examples: Vec<NewExample>,
+    /// Labels to look for by their names, with or without examples.
+    #[serde(default)]
+    pub labels: Vec<String>,
+    /// What labels mean whose own name does not say it; `null`: the name says nothing.
+    #[serde(default)]
+    pub meanings: BTreeMap<String, Option<String>>,
 }
 
 /// Examples of a domain.
@@ -37,6 +46,34 @@ pub struct NewDomain {
 pub struct Examples {
     /// Labelled texts.
     pub examples: Vec<NewExample>,
+}
+
+/// All that a domain holds.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({
+    "examples": [{"text": "play nina simone", "spans": [{"start": 5, "end": 16, "label": "artist"}]}],
+    "labels": ["artist", "mood"],
+}))]
+pub struct Replacement {
+    /// Labelled texts.
+    pub examples: Vec<NewExample>,
+    /// Labels to look for by their names; absent: those that it has.
+    pub labels: Option<Vec<String>>,
+    /// What labels mean; absent: what they meant.
+    pub meanings: Option<BTreeMap<String, Option<String>>>,
+}
+
+/// Labels of a domain.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"labels": ["artist", "song title", "slot_17"], "meanings": {"slot_17": "delivery date"}}))]
+pub struct Labels {
+    /// Labels to look for by their names, with or without examples.
+    pub labels: Vec<String>,
+    /// What labels mean whose own name does not say it; `null`: the name says nothing.
+    #[serde(default)]
+    pub meanings: BTreeMap<String, Option<String>>,
 }
 
 /// All domains.
@@ -83,12 +120,16 @@ pub async fn list(State(app): State<App>) -> ApiResult<axum::Json<Domains>> {
 )]
 pub async fn create(
     State(app): State<App>,
-    Json(NewDomain { name, examples }): Json<NewDomain>,
+    Json(NewDomain { name, examples, labels, meanings }): Json<NewDomain>,
 ) -> ApiResult<Response> {
     check_name(&name)?;
-    let sentences = sentences(&examples, &app.config.limits, "examples")?;
-    let drafts = sentences.iter().map(|sentence| draft(sentence, None)).collect();
-    let changed = app.store.create(&name, drafts).await?;
+    let limits = &app.config.limits;
+    let sentences = sentences(&examples, limits, "examples")?;
+    let examples = sentences.iter().map(|sentence| draft(sentence, None)).collect();
+    let declared = declared(&labels, &meanings, limits, str::to_owned)?;
+    let content = Content { examples, declared };
+    check_meanings(&content)?;
+    let changed = app.store.create(&name, content).await?;
     Ok((StatusCode::CREATED, answer(name, changed, |ids| ids.clone())).into_response())
 }
 
@@ -106,14 +147,14 @@ pub async fn read(State(app): State<App>, InDomain { name }: InDomain) -> ApiRes
     Ok((etag(domain.version), axum::Json(domain)).into_response())
 }
 
-/// Replace all examples of a domain
+/// Replace all examples of a domain, and its labels if they are given
 ///
 /// `If-Match` must name the version that is replaced, or be `*`. Examples that name the id of an example which the domain
 /// has or had keep it.
 #[utoipa::path(
     put, path = "/v1/domains/{name}", tag = "domains", operation_id = "replace_domain",
     params(InDomain, IfMatch),
-    request_body = Examples,
+    request_body = Replacement,
     responses(
         (status = 200, body = Change, headers(("ETag" = String))),
         ErrorResponses,
@@ -123,24 +164,64 @@ pub async fn replace(
     State(app): State<App>,
     InDomain { name }: InDomain,
     IfMatch { expected }: IfMatch,
-    Json(Examples { examples }): Json<Examples>,
+    Json(Replacement { examples, labels, meanings }): Json<Replacement>,
 ) -> ApiResult<Response> {
     let Some(expected) = expected else {
         let message = "say which version you replace: `If-Match: \"7\"`, or `*` for any";
         return Err(ApiError::new(Code::VersionRequired, message).at("If-Match"));
     };
-    let sentences = sentences(&examples, &app.config.limits, "examples")?;
+    let limits = &app.config.limits;
+    let sentences = sentences(&examples, limits, "examples")?;
+    let (keeps_labels, keeps_meanings) = (labels.is_none(), meanings.is_none());
+    let (labels, meanings) = (labels.unwrap_or_default(), meanings.unwrap_or_default());
+    let declared = declared(&labels, &meanings, limits, str::to_owned)?;
     let ids: Vec<Option<i64>> =
         examples.iter().map(|example| example.id.as_ref()?.parse().ok()).collect();
     let changed = app.store.change(&name, expected, |all, next_id| {
         let mut seen = std::collections::HashSet::new();
         let mut is_ours = |id: &i64| (1..next_id).contains(id) && seen.insert(*id);
         let ids = ids.into_iter().map(|id| id.filter(&mut is_ours));
-        *all = sentences.iter().zip(ids).map(|(sentence, id)| draft(sentence, id)).collect();
+        let examples = sentences.iter().zip(ids).map(|(sentence, id)| draft(sentence, id));
+        all.examples = examples.collect();
+        if !keeps_labels {
+            all.declared.labels = declared.labels;
+        }
+        if !keeps_meanings {
+            all.declared.meanings = declared.meanings;
+            check_meanings(all)?;
+        }
         Ok(())
     });
     let changed = changed.await?;
     Ok(answer(name, changed, |ids| ids.clone()))
+}
+
+/// Declare labels by their names
+///
+/// They take the place of those that were declared before. A model that reads names looks for them at once, also without
+/// examples.
+#[utoipa::path(
+    put, path = "/v1/domains/{name}/labels", tag = "domains", operation_id = "declare_labels",
+    params(InDomain, IfMatch),
+    request_body = Labels,
+    responses(
+        (status = 200, body = Change, headers(("ETag" = String))),
+        ErrorResponses,
+    )
+)]
+pub async fn declare_labels(
+    State(app): State<App>,
+    InDomain { name }: InDomain,
+    if_match: IfMatch,
+    Json(Labels { labels, meanings }): Json<Labels>,
+) -> ApiResult<Response> {
+    let declared = declared(&labels, &meanings, &app.config.limits, str::to_owned)?;
+    let changed = app.store.change(&name, if_match.or_any(), |all, _| {
+        all.declared = declared;
+        check_meanings(all)
+    });
+    let changed = changed.await?;
+    Ok(answer(name, changed, |_| Vec::new()))
 }
 
 /// Delete a domain
@@ -180,8 +261,8 @@ pub async fn add_examples(
     let limits = app.config.limits;
     let sentences = sentences(&examples, &limits, "examples")?;
     let changed = app.store.change(&name, if_match.or_any(), |all, _| {
-        all.extend(sentences.iter().map(|sentence| draft(sentence, None)));
-        check_support(all.len(), &limits, "examples")
+        all.examples.extend(sentences.iter().map(|sentence| draft(sentence, None)));
+        check_support(all.examples.len(), &limits, "examples")
     });
     let (n, changed) = (examples.len(), changed.await?);
     Ok(answer(name, changed, |ids| ids.split_off(ids.len() - n)))
@@ -206,7 +287,7 @@ pub async fn replace_example(
 ) -> ApiResult<Response> {
     let sentences = sentences(&[example], &app.config.limits, "example")?;
     let changed = app.store.change(&name, if_match.or_any(), |all, _| {
-        let old = find(all, id)?;
+        let old = find(&mut all.examples, id)?;
         let source = std::mem::take(&mut old.source);
         *old = Draft { source, ..draft(&sentences[0], Some(id)) };
         Ok(())
@@ -231,8 +312,8 @@ pub async fn delete_example(
     if_match: IfMatch,
 ) -> ApiResult<Response> {
     let changed = app.store.change(&name, if_match.or_any(), |all, _| {
-        find(all, id)?;
-        all.retain(|draft| draft.id != Some(id));
+        find(&mut all.examples, id)?;
+        all.examples.retain(|draft| draft.id != Some(id));
         Ok(())
     });
     let changed = changed.await?;

@@ -17,9 +17,10 @@ use super::body::{IfMatch, InDomain, Parameters, Raw, etag};
 use super::domains::{Change, change};
 use crate::App;
 use crate::error::{ApiResult, ErrorResponses};
-use crate::request::{check_support, check_texts, data_format, draft, formats, label, support};
+use crate::labels::{check_number, of_domain, of_support};
+use crate::request::{check_support, check_texts, data_format, draft, formats, label};
 use crate::service::blocking;
-use crate::store::Draft;
+use crate::store::{Content, Declared};
 
 /// The name of the format of saved domains.
 const DOMAIN_FILE: &str = "fewtag";
@@ -95,30 +96,45 @@ pub async fn import(
     };
     let limits = app.config.limits;
     let options = ReadOptions { format, repair, ..ReadOptions::default() };
-    let (drafts, notes) = blocking(move || {
-        let (drafts, notes) = read(&bytes, &options)?;
-        check_texts(drafts.iter().map(|draft| draft.text.as_str()), &limits)?;
-        Ok((drafts, notes))
+    let (file, notes) = blocking(move || {
+        let (file, notes) = read(&bytes, &options)?;
+        check_texts(file.examples.iter().map(|draft| draft.text.as_str()), &limits)?;
+        Ok((file, notes))
     })
     .await?;
-    let n = drafts.len();
+    let n = file.examples.len();
     let changed = app.store.change(&name, if_match.or_any(), |all, _| {
         if matches!(mode, Mode::Replace) {
-            all.clear();
+            all.examples.clear();
         }
-        all.extend(drafts);
-        check_support(all.len(), &limits, "body")
+        add(all, file);
+        check_number(all.declared.labels.len(), &limits).map_err(|error| error.at("body"))?;
+        check_support(all.examples.len(), &limits, "body")
     });
     let changed = changed.await?;
     let ids = changed.ids[changed.ids.len() - n..].iter().map(ToString::to_string).collect();
     Ok(change(Change { name, version: changed.version, ids, notes }))
 }
 
-/// The examples of a file; words that the file cuts otherwise than we do are taken whole, with a note.
-fn read(bytes: &[u8], options: &ReadOptions) -> ApiResult<(Vec<Draft>, Vec<String>)> {
+/// Adds what a file holds; what it says of a label takes the place of what was said before.
+fn add(all: &mut Content, file: Content) {
+    all.examples.extend(file.examples);
+    for label in file.declared.labels {
+        if !all.declared.labels.contains(&label) {
+            all.declared.labels.push(label);
+        }
+    }
+    all.declared.meanings.extend(file.declared.meanings);
+}
+
+/// The examples of a file, and the labels of a saved domain; words that the file cuts otherwise than we do are taken whole, with
+/// a note.
+fn read(bytes: &[u8], options: &ReadOptions) -> ApiResult<(Content, Vec<String>)> {
+    let mut declared = Declared::default();
     let (sentences, mut notes): (Vec<Sentence>, Vec<String>) = if DomainFile::is_one(bytes) {
-        // Its settings and its model are another's; a domain of the server has examples.
+        // Its settings and its model are another's; a domain of the server has examples and labels.
         let domain = DomainFile::from_bytes(bytes, Path::new("file"))?;
+        declared = of_support(domain.support());
         (domain.support().sentences().to_vec(), Vec::new())
     } else {
         let corpus = data::parse(Path::new("file"), bytes, options)?;
@@ -126,14 +142,14 @@ fn read(bytes: &[u8], options: &ReadOptions) -> ApiResult<(Vec<Draft>, Vec<Strin
         (corpus.into_sentences().collect(), notes)
     };
     let repair = ReadOptions { repair: true, ..ReadOptions::default() };
-    let mut drafts = Vec::new();
+    let mut examples = Vec::new();
     for sentence in &sentences {
         let (text, _) = sentence.text();
         let (sentence, repaired) = data::label_text(&text, data::labels(sentence), &repair)?;
         notes.extend(repaired.iter().map(ToString::to_string));
-        drafts.push(draft(&sentence, None));
+        examples.push(draft(&sentence, None));
     }
-    Ok((drafts, notes))
+    Ok((Content { examples, declared }, notes))
 }
 
 /// Export a domain in any data format
@@ -154,7 +170,7 @@ pub async fn export(
 ) -> ApiResult<Response> {
     let domain = app.store.read(&name).await?;
     if format.as_deref() == Some(DOMAIN_FILE) {
-        let of = support(&domain.examples)?;
+        let of = of_domain(&app.tagger, &domain)?;
         let file = DomainFile::new(&app.tagger, of, Thresholds::default())?.to_bytes();
         return Ok(download(&name, DOMAIN_FILE, domain.version, file));
     }

@@ -87,6 +87,7 @@ fn changing() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(domains::create))
         .routes(routes!(domains::replace, domains::delete))
+        .routes(routes!(domains::declare_labels))
         .routes(routes!(domains::add_examples))
         .routes(routes!(domains::replace_example, domains::delete_example))
         .routes(routes!(files::import))

@@ -15,11 +15,10 @@ use utoipa::ToSchema;
 use super::body::{InDomain, Json, etag};
 use crate::App;
 use crate::error::{ApiResult, ErrorResponses};
+use crate::prepare::{check_batch, check_explained, prepare};
 use crate::queue::Reply;
 use crate::replies::replies;
-use crate::request::{
-    DomainTagRequest, Options, Output, TagRequest, check_batch, check_explained, prepare,
-};
+use crate::request::{DomainTagRequest, Options, Output, TagRequest};
 use crate::service::blocking;
 
 /// What was found in each text, in the order of the texts.
@@ -32,7 +31,7 @@ pub struct Results {
     pub version: Option<i64>,
 }
 
-/// Tag texts with the examples of the request
+/// Tag texts with the examples, or the names of labels, of the request
 ///
 /// `Accept: application/x-ndjson`, or `"format": "jsonl"`, answers one result a line as soon as it is known. A data format
 /// answers labelled data as text.
@@ -66,7 +65,7 @@ pub async fn tag(
                 "" => field.to_owned(),
                 place => format!("{place}[{at}].{field}"),
             };
-            let learner = asked.learner_of(&group.support, context, inside("support"))?;
+            let learner = asked.learner_of(&group, context, inside)?;
             all.extend(prepare(&learner, group.texts, &wanted, (&limits, &inside("texts")))?);
         }
         check_explained(&all, &limits)?;

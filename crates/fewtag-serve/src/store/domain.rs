@@ -1,5 +1,7 @@
 //! A domain and its examples as they are kept and as clients see them.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -27,6 +29,16 @@ pub struct Example {
     pub spans: Vec<LabelledSpan>,
 }
 
+/// What a domain knows of its labels besides their examples.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Declared {
+    /// Labels that are looked for by their names, with or without examples, in the order in which they were declared.
+    pub labels: Vec<String>,
+    /// What labels mean whose own name does not say it; `None`: the name says nothing.
+    pub meanings: BTreeMap<String, Option<String>>,
+}
+
 /// A domain without its examples.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct DomainInfo {
@@ -36,7 +48,7 @@ pub struct DomainInfo {
     pub version: i64,
     /// How many examples it has.
     pub examples: i64,
-    /// The slots of its examples, sorted.
+    /// Its labels, by name or by example, sorted.
     pub labels: Vec<String>,
     /// When it was last changed, in seconds since 1970.
     pub updated: i64,
@@ -49,8 +61,12 @@ pub struct Domain {
     pub name: String,
     /// Grows with every change; also the `ETag`.
     pub version: i64,
-    /// The slots of its examples, sorted.
+    /// Its labels, by name or by example, sorted.
     pub labels: Vec<String>,
+    /// Those of them that are looked for by their names also without examples, in the order in which they were declared.
+    pub declared: Vec<String>,
+    /// What labels mean whose own name does not say it; `null`: the name says nothing.
+    pub meanings: BTreeMap<String, Option<String>>,
     /// In the order in which they were added.
     pub examples: Vec<Example>,
 }

@@ -17,8 +17,8 @@ use sqlx::{AnyPool, Executor, Row};
 use crate::config::Database;
 use crate::error::{ApiError, ApiResult, Code};
 
-pub use domain::{Domain, DomainInfo, Example, LabelledSpan};
-use write::{lock, parsed, write};
+pub use domain::{Declared, Domain, DomainInfo, Example, LabelledSpan};
+use write::{Locked, lock, parsed, write};
 
 /// Which version a change is meant for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +40,15 @@ pub struct Draft {
     pub spans: Vec<LabelledSpan>,
     /// Where it came from, if another program manages it; else empty.
     pub source: String,
+}
+
+/// All that a change may change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Content {
+    /// The examples, in the order of their ids.
+    pub examples: Vec<Draft>,
+    /// The labels that are known by name.
+    pub declared: Declared,
 }
 
 /// What a change did.
@@ -149,7 +158,7 @@ impl Store {
     /// As [`Store::version`].
     pub async fn read(&self, name: &str) -> ApiResult<Domain> {
         let rows = sqlx::query(
-            "SELECT d.version, d.labels, e.id, e.text, e.spans FROM domains d \
+            "SELECT d.version, d.labels, d.declared, e.id, e.text, e.spans FROM domains d \
              LEFT JOIN examples e ON e.domain = d.name WHERE d.name = $1 AND d.deleted = 0 ORDER BY e.id",
         )
         .bind(name)
@@ -157,22 +166,23 @@ impl Store {
         .await?;
         let first = rows.first().ok_or_else(|| not_found(name))?;
         let (version, labels) = (first.try_get(0)?, parsed(first, 1)?);
+        let Declared { labels: declared, meanings } = parsed(first, 2)?;
         let mut examples = Vec::with_capacity(rows.len());
         for row in &rows {
-            if let Some(id) = row.try_get::<Option<i64>, _>(2)? {
-                let (text, spans) = (row.try_get(3)?, parsed(row, 4)?);
+            if let Some(id) = row.try_get::<Option<i64>, _>(3)? {
+                let (text, spans) = (row.try_get(4)?, parsed(row, 5)?);
                 examples.push(Example { id: id.to_string(), text, spans });
             }
         }
-        Ok(Domain { name: name.to_owned(), version, labels, examples })
+        Ok(Domain { name: name.to_owned(), version, labels, declared, meanings, examples })
     }
 
-    /// Makes a domain with these examples.
+    /// Makes a domain with these examples and labels.
     ///
     /// # Errors
     ///
     /// [`Code::DomainExists`], [`Code::StorageUnavailable`].
-    pub async fn create(&self, name: &str, examples: Vec<Draft>) -> ApiResult<Changed<()>> {
+    pub async fn create(&self, name: &str, content: Content) -> ApiResult<Changed<()>> {
         let mut transaction = self.pool.begin().await?;
         let row = sqlx::query(
             "INSERT INTO domains (name, version, next_id, n_examples, labels, updated, deleted) \
@@ -189,12 +199,12 @@ impl Store {
             return Err(ApiError::new(Code::DomainExists, message));
         };
         let version = row.try_get(0)?;
-        let ids = write(&mut transaction, name, row.try_get(1)?, &[], examples).await?;
+        let ids = write(&mut transaction, name, row.try_get(1)?, &[], content).await?;
         transaction.commit().await?;
         Ok(Changed { version, ids, done: () })
     }
 
-    /// Changes the examples of a domain by `change`, if its version is the expected one.
+    /// Changes the examples and labels of a domain by `change`, if its version is the expected one.
     ///
     /// # Errors
     ///
@@ -203,10 +213,10 @@ impl Store {
         &self,
         name: &str,
         expected: Expected,
-        change: impl FnOnce(&mut Vec<Draft>, i64) -> ApiResult<T>,
+        change: impl FnOnce(&mut Content, i64) -> ApiResult<T>,
     ) -> ApiResult<Changed<T>> {
         let mut transaction = self.pool.begin().await?;
-        let (version, next_id) = lock(&mut transaction, name, &expected).await?;
+        let Locked { version, next_id, declared } = lock(&mut transaction, name, &expected).await?;
         let rows = sqlx::query(
             "SELECT id, text, spans, source FROM examples WHERE domain = $1 ORDER BY id",
         )
@@ -218,7 +228,7 @@ impl Store {
             Ok(Draft { id: Some(id), text, spans, source: row.try_get(3)? })
         };
         let before = rows.iter().map(draft).collect::<Result<Vec<_>, sqlx::Error>>()?;
-        let mut after = before.clone();
+        let mut after = Content { examples: before.clone(), declared };
         let done = change(&mut after, next_id)?;
         let ids = write(&mut transaction, name, next_id, &before, after).await?;
         transaction.commit().await?;
@@ -235,7 +245,7 @@ impl Store {
         lock(&mut transaction, name, &expected).await?;
         for statement in [
             "DELETE FROM examples WHERE domain = $1",
-            "UPDATE domains SET deleted = 1, n_examples = 0, labels = '[]' WHERE name = $1",
+            "UPDATE domains SET deleted = 1, n_examples = 0, labels = '[]', declared = '{}' WHERE name = $1",
         ] {
             sqlx::query(statement).bind(name).execute(&mut *transaction).await?;
         }
@@ -253,9 +263,14 @@ const PRAGMAS: &str =
     "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 5000;";
 
 fn migrator() -> Migrator {
-    let sql = include_str!("../../migrations/1_domains.sql");
-    let first = Migration::new(1, "domains".into(), MigrationType::Simple, sql.into(), false);
-    Migrator { migrations: vec![first].into(), ..Migrator::DEFAULT }
+    let steps = [
+        (1, "domains", include_str!("../../migrations/1_domains.sql")),
+        (2, "declared", include_str!("../../migrations/2_declared.sql")),
+    ];
+    let migration = |(number, name, sql): (i64, &'static str, &'static str)| {
+        Migration::new(number, name.into(), MigrationType::Simple, sql.into(), false)
+    };
+    Migrator { migrations: steps.map(migration).to_vec().into(), ..Migrator::DEFAULT }
 }
 
 fn not_found(name: &str) -> ApiError {

@@ -6,18 +6,28 @@ use serde::Serialize;
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, Row};
 
-use super::{Draft, Expected, not_found, now};
+use super::{Content, Declared, Draft, Expected, not_found, now};
 use crate::error::{ApiError, ApiResult, Code};
+
+/// A domain that nobody else can change.
+pub(super) struct Locked {
+    /// Of this change.
+    pub(super) version: i64,
+    /// The id of the next example.
+    pub(super) next_id: i64,
+    /// What it knows of its labels.
+    pub(super) declared: Declared,
+}
 
 /// Takes the next version of a domain, and with it the right to change it until the transaction ends.
 pub(super) async fn lock(
     connection: &mut AnyConnection,
     name: &str,
     expected: &Expected,
-) -> ApiResult<(i64, i64)> {
+) -> ApiResult<Locked> {
     let row = sqlx::query(
         "UPDATE domains SET version = version + 1, updated = $2 WHERE name = $1 AND deleted = 0 \
-         RETURNING version, next_id",
+         RETURNING version, next_id, declared",
     )
     .bind(name)
     .bind(now())
@@ -34,7 +44,7 @@ pub(super) async fn lock(
         );
         return Err(ApiError::new(Code::VersionConflict, message).at("If-Match"));
     }
-    Ok((version, row.try_get(1)?))
+    Ok(Locked { version, next_id: row.try_get(1)?, declared: parsed(&row, 2)? })
 }
 
 /// Writes what differs between `before` and `after`, and what the domain's row says about its examples; answers the
@@ -44,7 +54,7 @@ pub(super) async fn write(
     name: &str,
     mut next_id: i64,
     before: &[Draft],
-    mut after: Vec<Draft>,
+    Content { examples: mut after, declared }: Content,
 ) -> Result<Vec<i64>, sqlx::Error> {
     let mut ids = Vec::with_capacity(after.len());
     for draft in &mut after {
@@ -73,16 +83,17 @@ pub(super) async fn write(
         .await?;
     }
     let spans = after.iter().flat_map(|draft| &draft.spans);
-    let labels: BTreeSet<&str> = spans.map(|span| span.label.as_str()).collect();
+    let labels = spans.map(|span| &span.label).chain(&declared.labels);
+    let labels: BTreeSet<&str> = labels.map(String::as_str).collect();
     let n_examples = i64::try_from(ids.len()).unwrap_or(i64::MAX);
-    let update = "UPDATE domains SET next_id = $2, n_examples = $3, labels = $4 WHERE name = $1";
+    let update = "UPDATE domains SET next_id = $2, n_examples = $3, labels = $4, declared = $5 WHERE name = $1";
     let update = sqlx::query(update).bind(name).bind(next_id).bind(n_examples);
-    update.bind(json(&labels)).execute(connection).await?;
+    update.bind(json(&labels)).bind(json(&declared)).execute(connection).await?;
     Ok(ids)
 }
 
 fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("spans and labels are JSON")
+    serde_json::to_string(value).expect("spans, labels and meanings are JSON")
 }
 
 pub(super) fn parsed<T: serde::de::DeserializeOwned>(

@@ -8,6 +8,7 @@
 mod answers;
 mod domains;
 mod faults;
+mod labels;
 mod refusals;
 mod security;
 
@@ -62,7 +63,10 @@ fn encoder() -> PathBuf {
 }
 
 fn tagger() -> Tagger {
-    let settings = ModelSettings { context: Context::Separate, ..ModelSettings::default() };
+    tagger_of(ModelSettings { context: Context::Separate, ..ModelSettings::default() })
+}
+
+fn tagger_of(settings: ModelSettings) -> Tagger {
     let dir = tempfile::tempdir().unwrap();
     // From files, so that it has the checksum that saved domains name.
     model::save(&model::from_encoder(&encoder(), settings, 7).unwrap(), dir.path(), Storage::F32)

@@ -17,12 +17,11 @@ use utoipa::ToSchema;
 use super::body::Json;
 use crate::App;
 use crate::error::{ApiError, ApiResult, Code, ErrorResponses};
+use crate::prepare::{check_batch, prepare};
 use crate::replies::replies;
-use crate::request::{
-    NewExample, check_batch, check_name, check_support, draft, prepare, sentences,
-};
+use crate::request::{NewExample, check_name, check_support, draft, sentences};
 use crate::service::blocking;
-use crate::store::{Draft, Expected};
+use crate::store::{Content, Draft, Expected};
 use region::{LabelConfig, span};
 
 /// Tasks to predict.
@@ -219,7 +218,7 @@ pub async fn webhook(
         ("ANNOTATIONS_DELETED", ..) => {
             let gone: Vec<String> = event.annotations.iter().map(|it| source(it.id)).collect();
             let changed = app.store.change(&name, Expected::Any, |all, _| {
-                all.retain(|draft| !gone.contains(&draft.source));
+                all.examples.retain(|draft| !gone.contains(&draft.source));
                 Ok(())
             });
             changed.await?.version
@@ -236,11 +235,12 @@ async fn learn(app: &App, name: &str, annotation: Annotation, text: String) -> A
     let example = NewExample { id: None, text, spans };
     let sentences = sentences(&[example], &limits, "annotation")?;
     let source = source(annotation.id);
-    match app.store.create(name, Vec::new()).await {
+    match app.store.create(name, Content::default()).await {
         Ok(_) | Err(ApiError { code: Code::DomainExists, .. }) => {}
         Err(error) => return Err(error),
     }
     let changed = app.store.change(name, Expected::Any, |all, _| {
+        let all = &mut all.examples;
         let before = all.iter().position(|draft| draft.source == source);
         let id = before.and_then(|at| all.remove(at).id);
         if !annotation.was_cancelled {
