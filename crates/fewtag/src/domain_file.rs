@@ -284,7 +284,7 @@ impl Content {
             tuned: tuned.as_ref().map(|TunedWeights { difference, head, figures }| TunedContent {
                 layers_below: difference.n_below(),
                 head: *head,
-                figures: figures.clone(),
+                figures: *figures,
             }),
         }
     }

@@ -14,12 +14,14 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::judge::{Judgement, counts_of};
 use super::weights::Score;
 use crate::eval::Counts;
 
 /// The difference of two models on the same sentences, in per cent.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Gain {
     /// F1 of the one minus that of the other.
     pub f1: f64,

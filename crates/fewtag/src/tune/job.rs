@@ -28,7 +28,7 @@ pub(super) enum Task {
 }
 
 impl Task {
-    /// The name of its directory and of its random numbers.
+    /// The name of its random numbers, and with the way of tuning that of its directory.
     pub(super) fn name(self) -> String {
         match self {
             Self::Trial { run, fold } => format!("trial-{run}-{fold}"),
@@ -68,7 +68,10 @@ impl Job {
 
     /// Goes on where a killed run stopped.
     pub(super) fn keep_in(&mut self, store: &Store) -> Result<()> {
-        self.checkpoints = Some(store.training(&self.task.name(), &mut self.trainer)?);
+        // What was best may be another way when more was tried.
+        let Choice { layers, rate, .. } = self.choice;
+        let name = format!("{}-{layers}-{rate:e}", self.task.name());
+        self.checkpoints = Some(store.training(&name, &mut self.trainer)?);
         Ok(())
     }
 

@@ -14,92 +14,48 @@
 //! Every sentence of a batch is tagged from others of the batch, as it is when the domain is used. Every candidate is judged
 //! with its weights as a file would hold them. The model as it was is always a candidate.
 
+mod candidates;
+mod event;
 mod evidence;
 mod folds;
 mod job;
 mod judge;
 mod plan;
+mod prepare;
 mod record;
 mod report;
 #[cfg(test)]
 mod tests;
 mod weights;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use event::{Event, Stage};
 pub use evidence::Gain;
-pub use plan::{Plan, Run};
+pub use plan::{Options, Plan, Run};
 pub use report::{Candidate, LabelScores, Report, Verdict};
 pub(crate) use weights::TunedWeights;
 pub use weights::{Choice, Figures, Score};
 
-use crate::domain::{Sentence, SupportSet};
+use crate::domain::SupportSet;
 use crate::encoder::LowerRows;
 use crate::error::{Error, Result};
-use crate::file;
 use crate::random::Random;
 use crate::settings::{Context, ModelSettings};
 use crate::tagger::Tagger;
 use crate::train::{Step, alike};
+use candidates::best;
 use folds::{Fold, folds};
 use job::{Job, Task};
-use judge::{Judgement, factors, judge};
-use plan::{Sizes, usual_minutes};
+use judge::{Judgement, judge};
+use plan::usual_minutes;
+use prepare::{check, key, sizes};
 use record::{Record, State, Store, Trial};
 
-/// Fewer sentences say too little of each other.
-const FEWEST: usize = 10;
 /// For the rows of lower layers that are kept, at each depth.
 const KEPT_BYTES: usize = 192 << 20;
-/// Fewer predicted spans say nothing of a temperature.
-const FEWEST_SPANS: usize = 30;
-
-/// What a user may choose.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Options {
-    /// Where every random number comes from.
-    pub seed: u64,
-    /// About how long it may take on two cores; unset: 1 minute for 50 sentences, at most 15.
-    pub minutes: Option<f64>,
-    /// Whether all layers move: for thousands of sentences.
-    pub full: bool,
-}
-
-/// What was done last.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Event {
-    /// In which part.
-    pub stage: Stage,
-    /// The updates of this training so far.
-    pub update: u64,
-    /// Its loss, of an update.
-    pub loss: Option<f64>,
-    /// The F1 on what the fold leaves out, in per cent, if it was judged.
-    pub f1: Option<f64>,
-    /// The part of all planned work that is done.
-    pub done: f64,
-}
-
-/// A part of tuning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    /// The model as it was is judged on a fold.
-    Untuned {
-        /// From 0.
-        fold: usize,
-    },
-    /// A run is tried on a fold.
-    Trial {
-        /// From 0.
-        run: usize,
-        /// From 0.
-        fold: usize,
-    },
-    /// The best way is trained on all sentences.
-    Final,
-}
 
 /// What tuning made.
 pub struct Tuned {
@@ -257,7 +213,7 @@ impl Tuning {
             None if worth => Verdict::Stopped,
             None => Verdict::NotWorthIt,
         };
-        let judged: std::collections::BTreeSet<usize> =
+        let judged: BTreeSet<usize> =
             before.iter().flat_map(|judgement| judgement.sentences.keys().copied()).collect();
         Report {
             verdict,
@@ -439,139 +395,4 @@ impl Iterator for Tuning {
         self.failed = matches!(event, Some(Err(_)));
         event
     }
-}
-
-/// The candidate that gained most; of equal ones the first, which moved least.
-fn best(candidates: &[Candidate]) -> Option<usize> {
-    let gain = |at: &usize| candidates[*at].gain.f1;
-    (0..candidates.len()).rev().max_by(|a, b| gain(a).total_cmp(&gain(b)))
-}
-
-impl Record {
-    fn is_over(&self, run: usize, fold: usize) -> bool {
-        let trial = self.trials.iter().find(|trial| (trial.run, trial.fold) == (run, fold));
-        trial.is_some_and(|trial| trial.state != State::UnderWay)
-    }
-
-    fn trial(&mut self, run: usize, fold: usize) -> &mut Trial {
-        let trial = self.trials.iter_mut().find(|trial| (trial.run, trial.fold) == (run, fold));
-        trial.expect("a trial is recorded when it begins")
-    }
-
-    fn put(&mut self, run: usize, fold: usize, update: u64, judged: Judgement) {
-        self.trial(run, fold).judged.insert(update, judged);
-    }
-
-    fn set(&mut self, run: usize, fold: usize, state: State) {
-        self.trial(run, fold).state = state;
-    }
-
-    fn failures(&self) -> Vec<String> {
-        let reason = |trial: &Trial| match &trial.state {
-            State::Failed(reason) => Some(reason.clone()),
-            State::UnderWay | State::Done => None,
-        };
-        self.trials.iter().filter_map(reason).collect()
-    }
-
-    /// The folds on which a way of tuning was judged: the model as it was, and the tuned one.
-    fn judgements(&self, choice: Choice, plan: &Plan) -> (Vec<&Judgement>, Vec<&Judgement>) {
-        let is_run = |run: &usize| {
-            let Run { layers, rate } = plan.runs[*run];
-            (layers, rate.to_bits()) == (choice.layers, choice.rate.to_bits())
-        };
-        let trials = self.trials.iter().filter(|t| is_run(&t.run) && t.state == State::Done);
-        let judged = trials.filter_map(|trial| {
-            Some((&self.untuned[trial.fold], trial.judged.get(&choice.updates)?))
-        });
-        judged.unzip()
-    }
-
-    /// All ways of tuning that were judged on every fold, or, once it must be decided, on some.
-    fn candidates(&self, plan: &Plan, decided: bool) -> Vec<Candidate> {
-        let enough = if decided { plan.n_folds.min(2) } else { plan.n_folds };
-        let mut candidates = Vec::new();
-        for (_, choice) in plan.choices() {
-            let (before, after) = self.judgements(choice, plan);
-            if after.len() >= enough.max(1) {
-                candidates.push(Candidate::new(choice, &before, &after));
-            }
-        }
-        candidates
-    }
-
-    fn figures(&self, candidate: &Candidate, plan: &Plan) -> Figures {
-        let (before, after) = self.judgements(candidate.choice, plan);
-        let numbers = after.iter().flat_map(|judgement| judgement.sentences.keys());
-        let judged = numbers.collect::<std::collections::BTreeSet<_>>().len();
-        let (untuned, tuned) = (evidence::score(&before), candidate.score);
-        Figures { untuned, tuned, judged, choice: candidate.choice }
-    }
-
-    /// What the temperature is to be multiplied by, so that probabilities are honest on what was left out.
-    fn temperature_factor(&self, choice: Choice, plan: &Plan) -> f32 {
-        let (_, judged) = self.judgements(choice, plan);
-        if judged.iter().map(|judgement| judgement.n_spans).sum::<usize>() < FEWEST_SPANS {
-            return 1.0;
-        }
-        let loss = |at: usize| judged.iter().map(|j| j.log_losses[at]).sum::<f64>();
-        let losses = factors().enumerate().map(|(at, factor)| (loss(at), factor));
-        losses.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(1.0, |(_, factor)| factor)
-    }
-}
-
-/// Refuses what is too little to learn more from than examples give.
-fn check(sentences: &[Sentence]) -> Result<()> {
-    let n = sentences.len();
-    if n < FEWEST {
-        let problem = format!(
-            "{n} labelled sentences, and it takes {FEWEST} or more; tag with these as they are, and label more"
-        );
-        return Err(Error::TooLittle { problem });
-    }
-    let mut seen = std::collections::BTreeSet::new();
-    let again = alike(sentences).iter().any(|group| {
-        let slots = group.iter().flat_map(|&i| sentences[i].spans()).map(|span| span.slot);
-        let slots: std::collections::BTreeSet<_> = slots.collect();
-        slots.into_iter().fold(false, |again, slot| !seen.insert(slot) || again)
-    });
-    if !again {
-        let problem = "no label stands in two different sentences, so none can be tagged from the others; label more";
-        return Err(Error::TooLittle { problem: problem.to_owned() });
-    }
-    Ok(())
-}
-
-fn sizes(tagger: &Tagger, support: &SupportSet) -> Result<Sizes> {
-    let mut n_pieces = 0;
-    for sentence in support.sentences() {
-        n_pieces += tagger.word_pieces().split(sentence.words())?.ids.len() + 2;
-    }
-    let tags = tagger.settings().tag_set(support);
-    let mut name_pieces = 0;
-    for words in tags.tags().iter().filter_map(|tag| support.name_words(tag)) {
-        name_pieces += tagger.word_pieces().split(words.iter().map(String::as_str))?.ids.len() + 2;
-    }
-    let config = tagger.engine().config();
-    let (h, f) = (config.hidden_size, config.intermediate_size);
-    Ok(Sizes {
-        n_sentences: support.sentences().len(),
-        n_pieces,
-        name_pieces,
-        n_layers: config.num_hidden_layers,
-        layer: 4 * h * h + 2 * h * f,
-    })
-}
-
-/// What tells one tuning from others.
-fn key(tagger: &Tagger, support: &SupportSet, seed: u64, plan: &Plan) -> String {
-    let sentences = support.sentences().iter().map(|s| s.tokens().to_vec()).collect::<Vec<_>>();
-    let (settings, head) = (tagger.settings(), tagger.head());
-    let parts = format!(
-        "{:?} {settings:?} {head:?} {sentences:?} {:?} {:?} {seed} {plan:?}",
-        tagger.checksum(),
-        support.tag_set(),
-        support.names(),
-    );
-    file::sha256(parts.as_bytes())
 }

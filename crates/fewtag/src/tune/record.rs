@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! record.json            the folds and runs that were judged; written as a whole after each
-//! trial-0-2/, final/     the checkpoints of the training that is under way (`train::Checkpoints`)
+//! trial-0-2-…/, final-…/ the checkpoints of the training that is under way (`train::Checkpoints`)
 //! ```
 //!
 //! Everything else is a function of sentences, model, seed and plan, whose checksum the record has: another run's is refused.

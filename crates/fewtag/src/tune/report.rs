@@ -1,12 +1,14 @@
 //! What tuning found out, for people: both models side by side, label by label.
 
+use serde::Serialize;
+
 use super::evidence::{Gain, by_label, gain, score};
 use super::judge::Judgement;
 use super::weights::{Choice, Score};
 use crate::eval::{Cell, Table};
 
 /// What was found out.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// What became of it.
     pub verdict: Verdict,
@@ -25,7 +27,8 @@ pub struct Report {
 }
 
 /// What became of tuning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The domain was tuned.
     Tuned,
@@ -40,7 +43,7 @@ pub enum Verdict {
 }
 
 /// A way of tuning, and what it was worth on sentences that were left out.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Candidate {
     /// What was done.
     pub choice: Choice,
@@ -53,7 +56,7 @@ pub struct Candidate {
 }
 
 /// The scores of one label, in per cent.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LabelScores {
     /// The label.
     pub label: String,

@@ -120,7 +120,7 @@ fn a_run_that_was_killed_ends_in_the_same_bits() {
         let kept = dir.path().join("kept");
         let mut first = tuning();
         first.keep_in(kept.clone()).unwrap();
-        first.by_ref().take(killed_after).for_each(|event| drop(event.unwrap()));
+        first.by_ref().take(killed_after).for_each(|event| assert!(event.is_ok()));
         drop(first);
         let mut second = tuning();
         second.keep_in(kept.clone()).unwrap();
@@ -137,12 +137,12 @@ fn what_another_run_kept_is_refused_and_a_damaged_checkpoint_is_not_believed() {
     let kept = dir.path().join("kept");
     let mut first = tuning();
     first.keep_in(kept.clone()).unwrap();
-    first.by_ref().take(8).for_each(|event| drop(event.unwrap()));
+    first.by_ref().take(8).for_each(|event| assert!(event.is_ok()));
     let other = Tuning::planned(tagger(Precision::F32), support(), plan(&[1e-3], 2, 12), 5);
     assert!(matches!(other.unwrap().keep_in(kept.clone()), Err(Error::OtherRun { .. })));
     let mut expected = tuning();
     run(&mut expected);
-    for entry in std::fs::read_dir(kept.join("trial-0-0")).unwrap() {
+    for entry in std::fs::read_dir(kept.join("trial-0-0-1-3e-2")).unwrap() {
         std::fs::write(entry.unwrap().path(), "cut").unwrap();
     }
     let mut second = tuning();
@@ -187,14 +187,14 @@ fn weights_that_run_away_are_a_run_that_failed() {
 #[test]
 fn a_run_that_is_stopped_gives_the_best_so_far() {
     let mut stopped = tuning();
-    stopped.by_ref().take(5).for_each(|event| drop(event.unwrap()));
+    stopped.by_ref().take(5).for_each(|event| assert!(event.is_ok()));
     let Tuned { tagger, report } = stopped.finish().unwrap();
     assert!(tagger.figures().is_none());
     assert_eq!((report.verdict, report.judged), (Verdict::Unknown, 12));
 
     // Decided after the first run on both folds: 2 folds and 24 updates.
     let mut decided = tuning();
-    decided.by_ref().take(2 + 24 + 3).for_each(|event| drop(event.unwrap()));
+    decided.by_ref().take(2 + 24 + 3).for_each(|event| assert!(event.is_ok()));
     decided.decide();
     run(&mut decided);
     let Tuned { tagger, report } = decided.finish().unwrap();
