@@ -82,9 +82,7 @@ impl Difference {
             let dtype = if is_matrix { Dtype::I8 } else { Dtype::F32 };
             let bytes = self.bytes(&name, dtype, &tensor.shape)?;
             used += 1;
-            if !is_matrix {
-                values.iter_mut().zip(floats(bytes)).for_each(|(value, x)| *value += x);
-            } else {
+            if is_matrix {
                 let scales =
                     self.bytes(&format!("{name}{ROW_SCALES}"), Dtype::F32, &tensor.shape[..1])?;
                 used += 1;
@@ -95,6 +93,8 @@ impl Difference {
                         *value += scale * f32::from(q.cast_signed());
                     }
                 }
+            } else {
+                values.iter_mut().zip(floats(bytes)).for_each(|(value, x)| *value += x);
             }
             if !values.iter().all(|x| x.is_finite()) {
                 return Err(format!("its tensor `{name}` holds a value that is not finite"));

@@ -82,12 +82,11 @@ impl LowerRows {
         let (h, mut next) = (self.engine.width(), new.sequences());
         let mut values = Vec::with_capacity(batch.n_pieces() * h);
         for known in known {
-            match known {
-                Some(rows) => values.extend_from_slice(&rows),
-                None => {
-                    let rows = next.next().expect("every new sequence was read");
-                    values.extend_from_slice(&read.values()[rows.start * h..rows.end * h]);
-                }
+            if let Some(rows) = known {
+                values.extend_from_slice(&rows);
+            } else {
+                let rows = next.next().expect("every new sequence was read");
+                values.extend_from_slice(&read.values()[rows.start * h..rows.end * h]);
             }
         }
         Ok(Matrix::new(values, h))

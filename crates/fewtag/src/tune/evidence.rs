@@ -60,7 +60,9 @@ fn by_sentence(judgements: &[&Judgement]) -> BTreeMap<usize, Counts> {
     let mut sums: BTreeMap<usize, Counts> = BTreeMap::new();
     for (&number, counts) in judgements.iter().flat_map(|judgement| &judgement.sentences) {
         let sum = sums.entry(number).or_default();
-        counts.values().for_each(|counts| *sum += counts_of(*counts));
+        for counts in counts.values() {
+            *sum += counts_of(*counts);
+        }
     }
     sums
 }

@@ -83,7 +83,9 @@ fn parts(sentences: &[Sentence], random: &mut Random) -> Vec<Vec<usize>> {
         *have.entry((part, slot)).or_default() += group.len();
         parts[part].extend(group);
     }
-    parts.iter_mut().for_each(|part| part.sort_unstable());
+    for part in &mut parts {
+        part.sort_unstable();
+    }
     parts.retain(|part| !part.is_empty());
     parts
 }

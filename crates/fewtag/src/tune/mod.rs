@@ -45,7 +45,7 @@ use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::settings::{Context, ModelSettings};
 use crate::tagger::Tagger;
-use crate::train::{Step, alike};
+use crate::train::Step;
 use candidates::best;
 use folds::{Fold, folds};
 use job::{Job, Task};
@@ -171,18 +171,18 @@ impl Tuning {
 
     /// How many sentences have the same words as another, and other labels.
     pub fn n_contradictions(&self) -> usize {
-        let sentences = self.support.sentences();
-        let contradict = |group: &&Vec<usize>| {
-            group.iter().any(|&i| sentences[i].tags().ne(sentences[group[0]].tags()))
-        };
-        alike(sentences).iter().filter(contradict).map(Vec::len).sum()
+        prepare::n_contradictions(self.support.sentences())
     }
 
     /// The best so far: the tuned model, or the one that was given.
     ///
     /// # Errors
     ///
-    /// If the weights make no model, which only a fault of ours can cause.
+    /// None: the settings stay those of a model.
+    ///
+    /// # Panics
+    ///
+    /// Never: the weights are those of this model's own layers.
     pub fn finish(self) -> Result<Tuned> {
         let report = self.report();
         let Some((choice, weights)) = self.trained else {

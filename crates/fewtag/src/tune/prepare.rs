@@ -25,13 +25,21 @@ pub(super) fn check(sentences: &[Sentence]) -> Result<()> {
     let again = alike(sentences).iter().any(|group| {
         let slots = group.iter().flat_map(|&i| sentences[i].spans()).map(|span| span.slot);
         let slots: BTreeSet<_> = slots.collect();
-        slots.into_iter().fold(false, |again, slot| !seen.insert(slot) || again)
+        slots.into_iter().any(|slot| !seen.insert(slot))
     });
     if !again {
         let problem = "no label stands in two different sentences, so none can be tagged from the others; label more";
         return Err(Error::TooLittle { problem: problem.to_owned() });
     }
     Ok(())
+}
+
+/// How many sentences have the same words as another, and other labels.
+pub(super) fn n_contradictions(sentences: &[Sentence]) -> usize {
+    let contradict = |group: &&Vec<usize>| {
+        group.iter().any(|&i| sentences[i].tags().ne(sentences[group[0]].tags()))
+    };
+    alike(sentences).iter().filter(contradict).map(Vec::len).sum()
 }
 
 pub(super) fn sizes(tagger: &Tagger, support: &SupportSet) -> Result<Sizes> {
