@@ -216,6 +216,12 @@ impl Core {
         }
     }
 
+    /// What tuning was found to be worth, as JSON, if the domain was tuned.
+    #[getter]
+    fn figures(&self) -> Option<String> {
+        self.tagger.figures().map(json)
+    }
+
     /// What tells the model from others.
     #[getter]
     fn checksum(&self) -> Option<&str> {
@@ -232,6 +238,17 @@ impl Core {
     ) -> PyResult<Self> {
         let tagger = domain.tagger(&tagger(py, model.as_deref())?, path).map_err(raise)?;
         Self::learn(py, tagger, domain.support().clone(), domain.thresholds().clone(), model)
+    }
+
+    /// What tuning needs.
+    pub(crate) fn parts(&self) -> (Tagger, Arc<SupportSet>) {
+        (self.tagger.clone(), Arc::clone(&self.support))
+    }
+
+    /// The same domain learned by another tagger.
+    pub(crate) fn with_tagger(&self, py: Python<'_>, tagger: Tagger) -> PyResult<Self> {
+        let (support, thresholds) = ((*self.support).clone(), (*self.thresholds).clone());
+        Self::learn(py, tagger, support, thresholds, self.model.clone())
     }
 
     fn learn(

@@ -47,7 +47,8 @@ pub(crate) fn raise(error: Error) -> PyErr {
         | Error::EmptySentence
         | Error::EmptyWord { .. }
         | Error::NamesUnread { .. }
-        | Error::MuteLabel { .. } => ExamplesError::new_err(message),
+        | Error::MuteLabel { .. }
+        | Error::TooLittle { .. } => ExamplesError::new_err(message),
         Error::TextTooLong { .. } | Error::TooLong { .. } => TextError::new_err(message),
         Error::DomainFile { .. }
         | Error::DomainFormat { .. }
@@ -58,6 +59,7 @@ pub(crate) fn raise(error: Error) -> PyErr {
         | Error::ModelFormat { .. }
         | Error::WeightsChecksum { .. }
         | Error::Setting { .. }
+        | Error::Untunable { .. }
         | Error::UnsavedModel => ModelError::new_err(message),
         _ => FewtagError::new_err(message),
     }

@@ -8,6 +8,7 @@ mod domain;
 mod errors;
 mod examples;
 mod pool;
+mod tune;
 
 use std::ffi::OsString;
 
@@ -26,6 +27,8 @@ mod _fewtag {
     use super::examples::Examples;
     #[pymodule_export]
     use super::pool::{before_fork, set_threads, threads};
+    #[pymodule_export]
+    use super::tune::PyTuning;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -9,31 +9,37 @@
 //!     labels      labels that are known by their names alone
 //!     meanings    names of labels that are not their slot's; null says nothing
 //!     thresholds  how probable spans must be
+//!     tuned       what `fewtag tune` changed besides the tensors, and what it was worth (format 2)
 //! ```
 //!
-//! No weight is in it: a tagger of the same model learns the examples again when the file is opened, and gives the same answers.
-//! There is room for tensors; a file that has some is of a later version and refused, not half understood.
+//! A tagger of the same model learns the examples again when the file is opened, and gives the same answers. A domain that was tuned
+//! (format 2) also has tensors: what tuning added to the upper layers of that model ([`Difference`]). One that was not is
+//! written as format 1, which versions before tuning read. Nothing is half understood: what is of a later version is refused.
 //! Reading is bounded ([`MAX_BYTES`]) and runs no code, whatever the file holds.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use safetensors::SafeTensors;
-use safetensors::tensor::TensorView;
 use serde::{Deserialize, Serialize};
 
 use crate::adapted::Adapted;
 use crate::answer::Thresholds;
 use crate::domain::{Sentence, SupportSet, Token};
+use crate::encoder::Difference;
 use crate::error::{Error, Result};
 use crate::file;
+use crate::head::Head;
 use crate::settings::ModelSettings;
 use crate::tag::{Slot, Tag};
 use crate::tagger::Tagger;
+use crate::tune::{Figures, TunedWeights};
 use crate::words::Offsets;
 
-/// The version of the layout that this crate writes and reads.
-const FORMAT: u32 = 1;
+/// The version of the layout of a tuned domain, the latest that this crate writes and reads.
+const FORMAT: u32 = 2;
+/// The version of all others.
+const UNTUNED_FORMAT: u32 = 1;
 /// The longest file that is read.
 const MAX_BYTES: u64 = 256 << 20;
 /// The entry of the metadata that holds everything.
@@ -46,6 +52,7 @@ pub struct DomainFile {
     settings: ModelSettings,
     thresholds: Thresholds,
     model: String,
+    tuned: Option<TunedWeights>,
 }
 
 impl DomainFile {
@@ -56,7 +63,8 @@ impl DomainFile {
     /// [`Error::UnsavedModel`] if the model has no checksum that could be named.
     pub fn new(tagger: &Tagger, support: SupportSet, thresholds: Thresholds) -> Result<Self> {
         let model = tagger.checksum().ok_or(Error::UnsavedModel)?.to_owned();
-        Ok(Self { support, settings: tagger.settings().clone(), thresholds, model })
+        let (settings, tuned) = (tagger.settings().clone(), tagger.tuned_weights().cloned());
+        Ok(Self { support, settings, thresholds, model, tuned })
     }
 
     /// Whether bytes look like a saved domain, sound or not: every other format that we read is text.
@@ -97,24 +105,23 @@ impl DomainFile {
         let json = json.ok_or_else(|| damaged(path, "it has no entry `fewtag`"))?;
         let fail = |error: serde_json::Error| damaged(path, error);
         let Version { format } = serde_json::from_str(json).map_err(fail)?;
-        if format != FORMAT || !tensors.is_empty() {
-            let format = if format == FORMAT { FORMAT + 1 } else { format };
+        if !(UNTUNED_FORMAT..=FORMAT).contains(&format) {
             return Err(Error::DomainFormat { path: path.to_owned(), format, known: FORMAT });
         }
-        serde_json::from_str::<Content>(json).map_err(fail)?.check(path)
+        serde_json::from_str::<Content>(json).map_err(fail)?.check(&tensors, path)
     }
 
     /// The bytes of the file: the same for the same domain.
     ///
     /// # Panics
     ///
-    /// Never: the content is JSON and there is no tensor.
+    /// Never: the content is JSON and the tensors are well-formed.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let json = serde_json::to_string(&Content::new(self)).expect("plain structures are JSON");
         let metadata = HashMap::from([(ENTRY.to_owned(), json)]);
-        let none = std::iter::empty::<(String, TensorView)>();
-        safetensors::serialize(none, Some(metadata)).expect("there is no tensor to refuse")
+        let tensors = self.tuned.iter().flat_map(|tuned| tuned.difference.tensors());
+        safetensors::serialize(tensors, Some(metadata)).expect("tensors of whole numbers of bytes")
     }
 
     /// Writes the file, as a whole or not at all.
@@ -135,18 +142,40 @@ impl DomainFile {
         self.tagger(tagger, path)?.adapt(&self.support)
     }
 
-    /// The tagger with the settings of the domain.
+    /// The tagger with the settings of the domain, and tuned if the domain was. What does not change is shared with `tagger`.
     ///
     /// # Errors
     ///
-    /// [`Error::OtherModel`] if the domain was made for another model.
+    /// [`Error::OtherModel`] if the domain was made for another model, [`Error::DomainFile`] if it was tuned and its tensors are
+    /// not for this one.
     pub fn tagger(&self, tagger: &Tagger, path: &Path) -> Result<Tagger> {
+        let tagger = tagger.base();
         if tagger.checksum() != Some(&self.model) {
             let found = tagger.checksum().unwrap_or("one that was never saved");
             let [wanted, found] = [&self.model, found].map(|sum| sum.chars().take(12).collect());
             return Err(Error::OtherModel { path: path.to_owned(), wanted, found });
         }
-        tagger.with_settings(self.settings.clone())
+        match &self.tuned {
+            None => tagger.with_settings(self.settings.clone()),
+            Some(weights) => {
+                let tuned = tagger.tuned(weights.clone());
+                tuned
+                    .map_err(|problem| damaged(path, problem))?
+                    .with_settings(self.settings.clone())
+            }
+        }
+    }
+
+    /// The same domain with other examples, such as one more: its weights stay as they are.
+    #[must_use]
+    pub fn with_support(self, support: SupportSet) -> Self {
+        Self { support, ..self }
+    }
+
+    /// What tuning was found to be worth, if the domain was tuned.
+    #[must_use]
+    pub fn figures(&self) -> Option<&Figures> {
+        self.tuned.as_ref().map(|tuned| &tuned.figures)
     }
 
     /// The examples, the labels and their names.
@@ -205,6 +234,18 @@ struct Content {
     threshold: f64,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     thresholds: BTreeMap<String, f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tuned: Option<TunedContent>,
+}
+
+/// What was tuned, besides the tensors.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TunedContent {
+    /// So many of the encoder's lowest layers are the model's own.
+    layers_below: usize,
+    head: Head,
+    figures: Figures,
 }
 
 /// A labelled sentence.
@@ -222,7 +263,7 @@ struct Example {
 
 impl Content {
     fn new(domain: &DomainFile) -> Self {
-        let DomainFile { support, settings, thresholds, model } = domain;
+        let DomainFile { support, settings, thresholds, model, tuned } = domain;
         let shown: Vec<&Tag> = support.sentences().iter().flat_map(Sentence::tags).collect();
         let has_more = |slot: &Slot| {
             let both = [Tag::B(slot.clone()), Tag::I(slot.clone())];
@@ -232,7 +273,7 @@ impl Content {
         let given = support.tag_set().slots().into_iter().filter(|slot| has_more(slot));
         let names = support.names().iter();
         Self {
-            format: FORMAT,
+            format: if tuned.is_some() { FORMAT } else { UNTUNED_FORMAT },
             model: model.clone(),
             settings: settings.clone(),
             examples: support.sentences().iter().map(Example::new).collect(),
@@ -240,10 +281,15 @@ impl Content {
             meanings: names.map(|(slot, name)| (slot.to_string(), name.clone())).collect(),
             threshold: thresholds.general,
             thresholds: thresholds.of_label.clone(),
+            tuned: tuned.as_ref().map(|TunedWeights { difference, head, figures }| TunedContent {
+                layers_below: difference.n_below(),
+                head: *head,
+                figures: *figures,
+            }),
         }
     }
 
-    fn check(self, path: &Path) -> Result<DomainFile> {
+    fn check(self, tensors: &SafeTensors, path: &Path) -> Result<DomainFile> {
         let place = |at| move |source| damaged(path, BadExample { at, source });
         let sentences = self.examples.into_iter().enumerate();
         let sentences = sentences.map(|(i, example)| example.sentence().map_err(place(i + 1)));
@@ -260,7 +306,21 @@ impl Content {
             return Err(damaged(path, "a threshold is a probability: from 0 to 1"));
         }
         self.settings.check()?;
-        Ok(DomainFile { support, settings: self.settings, thresholds, model: self.model })
+        let tuned = self.tuned.map(|tuned| tuned.check(tensors, path)).transpose()?;
+        if (self.format == FORMAT) != tuned.is_some() || (tuned.is_none() && !tensors.is_empty()) {
+            return Err(damaged(path, "its format, its tensors and `tuned` contradict each other"));
+        }
+        Ok(DomainFile { support, settings: self.settings, thresholds, model: self.model, tuned })
+    }
+}
+
+impl TunedContent {
+    fn check(self, tensors: &SafeTensors, path: &Path) -> Result<TunedWeights> {
+        let Self { layers_below, head, figures } = self;
+        if !head.as_slice().iter().all(|x| x.is_finite()) {
+            return Err(damaged(path, "a number of its `head` is not finite"));
+        }
+        Ok(TunedWeights { difference: Difference::read(tensors, layers_below), head, figures })
     }
 }
 

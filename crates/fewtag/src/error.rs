@@ -210,6 +210,12 @@ pub enum Error {
     /// Episodes without a query to learn from.
     #[error("there is no query to learn from ({skipped} have a tag that their support lacks)")]
     NoQueries { skipped: usize },
+    /// Too few labelled sentences to tune a model with.
+    #[error("there is too little to tune with: {problem}")]
+    TooLittle { problem: String },
+    /// A model that cannot be tuned.
+    #[error("this model cannot be tuned: {problem}")]
+    Untunable { problem: &'static str },
     /// A checkpoint file that is damaged or of another version.
     #[error("the checkpoint file `{path}` is damaged")]
     BadCheckpoint { path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },

@@ -43,6 +43,7 @@
 //! | draw few-shot episodes | [`sampler`] |
 //! | judge a model, and make its probabilities honest | [`eval`] |
 //! | train a model | [`train`] |
+//! | tune a model to one domain, if that is worth it | [`tune`] |
 //! | find a formula of the paper | [`emission`], [`transition`], [`crf`], [`head`] |
 //!
 //! The library is synchronous and silent: it never prints and never reads the environment, the clock or the network.
@@ -70,6 +71,7 @@ mod tag_texts;
 mod tagger;
 pub mod train;
 pub mod transition;
+pub mod tune;
 pub mod words;
 
 // For our other crates, tests and benchmarks; no part of what the library promises.

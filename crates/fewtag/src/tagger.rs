@@ -7,13 +7,20 @@
 use std::sync::Arc;
 
 use crate::domain::SupportSet;
-use crate::encoder::{BertConfig, Engine, Precision, Shape, WordPieces};
+use crate::encoder::{BertConfig, Engine, LowerRows, Precision, Shape, Upper, WordPieces};
 use crate::error::{Error, Result};
 use crate::head::Head;
 use crate::reading::KeptRows;
 use crate::settings::ModelSettings;
 use crate::tag::{Tag, TagClass, TagSet};
 use crate::transition::TransitionMode;
+use crate::tune::{Figures, TunedWeights};
+
+/// What a tuned model was made of.
+pub(crate) struct Tuned {
+    base: Tagger,
+    weights: TunedWeights,
+}
 
 /// An encoder, the head above it and the settings they were made for.
 #[derive(Clone)]
@@ -26,6 +33,8 @@ pub struct Tagger {
     pub(crate) kept: Option<Arc<KeptRows>>,
     /// Of the files that it was loaded from; `None` once something was learned.
     pub(crate) checksum: Option<Arc<str>>,
+    /// If it was tuned to a domain: from which model, and how.
+    pub(crate) tuned: Option<Arc<Tuned>>,
 }
 
 impl Tagger {
@@ -43,7 +52,7 @@ impl Tagger {
     ) -> Result<Self> {
         let word_pieces = fitting(engine.config(), word_pieces, &settings)?;
         let word_pieces = Arc::new(word_pieces);
-        Ok(Self { engine, word_pieces, settings, head, kept: None, checksum: None })
+        Ok(Self { engine, word_pieces, settings, head, kept: None, checksum: None, tuned: None })
     }
 
     /// The model that is built into the library: a few-shot tagger for English text. It computes in the default
@@ -148,6 +157,51 @@ impl Tagger {
         self.head.scale = scale;
         self.checksum = None;
         self
+    }
+
+    /// The model that it was tuned from; itself if it was not.
+    #[must_use]
+    pub fn base(&self) -> &Self {
+        self.tuned.as_ref().map_or(self, |tuned| &tuned.base)
+    }
+
+    /// What tuning changed, if it was tuned to a domain.
+    pub(crate) fn tuned_weights(&self) -> Option<&TunedWeights> {
+        self.tuned.as_ref().map(|tuned| &tuned.weights)
+    }
+
+    /// What tuning was found to be worth, if it was tuned to a domain.
+    #[must_use]
+    pub fn figures(&self) -> Option<&Figures> {
+        self.tuned_weights().map(|weights| &weights.figures)
+    }
+
+    /// This model tuned: its lower layers are shared. It keeps the checksum of the model that it was made of.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, if the weights are not for this model.
+    pub(crate) fn tuned(&self, weights: TunedWeights) -> Result<Self, String> {
+        let n_below = weights.difference.n_below();
+        if n_below > self.engine.config().num_hidden_layers {
+            return Err(format!("it leaves {n_below} layers alone, the model has fewer"));
+        }
+        let below = LowerRows::new(&self.engine, n_below, 0);
+        let below = below.ok_or("the layers of this model's encoder cannot be exchanged")?;
+        self.tuned_above(Arc::new(below), weights)
+    }
+
+    /// As [`Tagger::tuned`] above the rows of this model's own lower layers.
+    pub(crate) fn tuned_above(
+        &self,
+        below: Arc<LowerRows>,
+        weights: TunedWeights,
+    ) -> Result<Self, String> {
+        let mut layers = below.upper();
+        weights.difference.add_to(&mut layers)?;
+        let (engine, head) = (Arc::new(Upper::new(below, layers)), weights.head);
+        let tuned = Some(Arc::new(Tuned { base: self.clone(), weights }));
+        Ok(Self { engine, head, kept: None, tuned, ..self.clone() })
     }
 
     /// The encoder.

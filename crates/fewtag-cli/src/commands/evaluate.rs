@@ -3,17 +3,19 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use fewtag::data::{self, EpisodeWriter, Writer};
 use fewtag::encoder::Precision;
 use fewtag::eval::{Cell, DomainScores, EpisodeScore, Format, Report, Summary, Table, table};
 use fewtag::eval::{Evaluation, evaluate};
 use fewtag::{
-    Episode, Error, ModelSettings, Sentence, SupportSet, Tagged, Tagger, Token, file, model,
+    DomainFile, Episode, Error, ModelSettings, Sentence, SupportSet, Tagged, Tagger, Token, file,
+    model,
 };
 use serde_json::{Value, json};
 
-use super::values;
+use super::{tagger, values};
+use crate::hints;
 use crate::outputs::{Force, Inputs};
 use crate::progress;
 use crate::sources::{self, EpisodeFile};
@@ -25,13 +27,21 @@ use crate::sources::{self, EpisodeFile};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   fewtag evaluate runs/music episodes.json --table scores --results scores.json
-  fewtag evaluate encoders/minilm-l6 episodes.json --untrained --set context=separate --set scorer=prototype")]
+  fewtag evaluate encoders/minilm-l6 episodes.json --untrained --set context=separate --set scorer=prototype
+  fewtag evaluate --domain music.fewtag other-sentences.conll --table scores --table slots")]
 pub(crate) struct Args {
-    /// Model directory written by `fewtag train`
+    /// Model directory written by `fewtag train`; with --domain the first file of labelled sentences
     model: PathBuf,
-    /// Episode files (docs/guide/episodes.md), or directories of them; `-` is standard input
-    #[arg(required = true)]
+    /// Episode files (docs/guide/episodes.md), or directories of them; `-` is standard input; with --domain more labelled
+    /// sentences
+    #[arg(required_unless_present = "domain")]
     episodes: Vec<PathBuf>,
+    /// Judge this saved domain, tuned or not, on labelled sentences in any data format
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["also", "untrained", "set", "first", "names_only", "results"])]
+    domain: Option<PathBuf>,
+    /// The model that the domain was made for: a directory, or `owner/name` on the hub [default: the model built into fewtag]
+    #[arg(long = "model", value_name = "DIR|NAME", requires = "domain")]
+    base: Option<String>,
     /// The same model trained with another seed; scores are then averaged over all; may be repeated
     #[arg(long, value_name = "MODEL")]
     also: Vec<PathBuf>,
@@ -71,6 +81,9 @@ pub(crate) struct Args {
 
 /// Runs the command, writing the tables to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
+    if let Some(domain) = &args.domain {
+        return of_domain(args, domain, out);
+    }
     let models = [&args.model].into_iter().chain(&args.also);
     let files = sources::episodes(&args.episodes)?;
     let inputs = Inputs::new(files.iter().map(|file| &file.path));
@@ -108,6 +121,34 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
         file::write_atomically(path, text.as_bytes())?;
     }
     let tables = values::asked_for(tables, &args.tables);
+    out.write_all(table::render(&tables, args.format).as_bytes())?;
+    Ok(())
+}
+
+/// Judges a saved domain on labelled sentences: one episode, whose examples are those of the domain.
+fn of_domain(args: &Args, path: &Path, out: &mut impl Write) -> anyhow::Result<()> {
+    let domain = DomainFile::read(path)?;
+    let mut paths = vec![args.model.clone()];
+    paths.extend(args.episodes.iter().cloned());
+    let files = sources::files(&paths, data::Wanted::Data)?;
+    let inputs = Inputs::new(files.iter().chain([&path.to_owned()]));
+    args.force.check(&inputs, args.predictions.iter().map(PathBuf::as_path))?;
+    let mut queries = Vec::new();
+    for file in &files {
+        let (name, bytes) = (sources::name(file), sources::read(file)?);
+        let corpus = data::parse(name, &bytes, &data::ReadOptions::default());
+        queries.extend(corpus.map_err(hints::reading_as_it_is)?.into_sentences());
+    }
+    ensure!(!queries.is_empty(), "there is no labelled sentence to judge the domain on");
+    let base = tagger::load(args.base.as_deref(), args.precision)?;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let episode = Episode { domain: name, support: domain.support().clone(), queries };
+    let episodes = [episode];
+    let Evaluation { report, answers } = evaluate(&domain.tagger(&base, path)?, &episodes, || ())?;
+    if let Some(path) = &args.predictions {
+        write_predictions(path, args.predictions_format, &episodes, &answers)?;
+    }
+    let tables = values::asked_for(report.tables().to_vec(), &args.tables);
     out.write_all(table::render(&tables, args.format).as_bytes())?;
     Ok(())
 }

@@ -20,6 +20,7 @@ mod tag;
 mod tagger;
 mod threshold;
 mod train;
+mod tune;
 mod values;
 
 use std::io::Write;
@@ -41,6 +42,7 @@ pub(crate) enum Command {
     Support(support::Args),
     Tag(tag::Args),
     Train(train::Args),
+    Tune(Box<tune::Args>),
 }
 
 /// Runs a subcommand, writing its result to `out`.
@@ -60,5 +62,6 @@ pub(crate) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<()>
         Command::Support(args) => support::run(args, out),
         Command::Tag(args) => tag::run(args, out),
         Command::Train(args) => train::run(args, out),
+        Command::Tune(args) => tune::run(args, out),
     }
 }

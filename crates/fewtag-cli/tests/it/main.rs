@@ -18,6 +18,7 @@ mod support;
 mod table;
 mod tag;
 mod train;
+mod tune;
 
 use std::path::Path;
 use std::process::{Command, Output};

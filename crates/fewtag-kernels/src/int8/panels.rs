@@ -90,6 +90,25 @@ impl Panels {
         }
     }
 
+    /// The matrix `W [n, k]` that was packed, in floats.
+    ///
+    /// # Panics
+    ///
+    /// If `values` is not `[n, k]`.
+    pub fn unpack(&self, values: &mut [f32]) {
+        assert_eq!(values.len(), self.n * self.k, "the matrix is [n, k]");
+        let n_quads = self.n_quads();
+        for (j, row) in values.chunks_exact_mut(self.k).enumerate() {
+            let (panel, column) = (j / PANEL, j % PANEL);
+            let step = self.columns[panel].steps[column];
+            let quads = &self.quads[panel * n_quads..][..n_quads];
+            let steps = quads.iter().flat_map(|quad| quad[column]);
+            for (value, q) in row.iter_mut().zip(steps) {
+                *value = f32::from(q) * step;
+            }
+        }
+    }
+
     /// The length of a column.
     #[must_use]
     pub fn k(&self) -> usize {

@@ -23,6 +23,7 @@ from ._fewtag import (
     threads,
 )
 from ._report import Finding, LabelReport, Report, Suggestion
+from ._tuning import Tuning
 
 __all__ = [
     "Answer",
@@ -39,6 +40,7 @@ __all__ = [
     "Span",
     "Suggestion",
     "TextError",
+    "Tuning",
     "Voice",
     "__version__",
     "adapt",

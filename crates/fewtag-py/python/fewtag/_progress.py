@@ -15,10 +15,10 @@ def _notebook() -> bool:
 
 
 class Progress:
-    """Counts texts. Wanted: True, False, or None for "in a notebook, if there are many"."""
+    """Counts texts, or another unit. Wanted: True, False, or None for "in a notebook, if there are many"."""
 
-    def __init__(self, wanted: bool | None, total: int | None) -> None:
-        self._total, self._done, self._next = total, 0, 0.0
+    def __init__(self, wanted: bool | None, total: int | None, unit: str = "texts") -> None:
+        self._total, self._done, self._next, self._unit = total, 0, 0.0, unit
         in_notebook = _notebook()
         self._on = wanted if wanted is not None else in_notebook and (total or 0) >= 1000
         self._handle: Any = None
@@ -31,7 +31,7 @@ class Progress:
         return f'<progress value="{self._done}"{most}></progress> {self._text()}'
 
     def _text(self) -> str:
-        return f"{self._done:,}" + (f" of {self._total:,} texts" if self._total else " texts")
+        return f"{self._done:,}" + (f" of {self._total:,} {self._unit}" if self._total else f" {self._unit}")
 
     def add(self, n: int) -> None:
         """So many more are done."""

@@ -127,6 +127,9 @@ fn add(all: &mut Content, file: Content) {
     all.declared.meanings.extend(file.declared.meanings);
 }
 
+/// What is said of a domain that was tuned.
+const TUNED: &str = "the domain was tuned; its examples are taken, its weights are not";
+
 /// The examples of a file, and the labels of a saved domain; words that the file cuts otherwise than we do are taken whole, with
 /// a note.
 fn read(bytes: &[u8], options: &ReadOptions) -> ApiResult<(Content, Vec<String>)> {
@@ -135,7 +138,8 @@ fn read(bytes: &[u8], options: &ReadOptions) -> ApiResult<(Content, Vec<String>)
         // Its settings and its model are another's; a domain of the server has examples and labels.
         let domain = DomainFile::from_bytes(bytes, Path::new("file"))?;
         declared = of_support(domain.support());
-        (domain.support().sentences().to_vec(), Vec::new())
+        let tuned = domain.figures().map(|_| TUNED.to_owned());
+        (domain.support().sentences().to_vec(), tuned.into_iter().collect())
     } else {
         let corpus = data::parse(Path::new("file"), bytes, options)?;
         let notes = corpus.notes.iter().map(ToString::to_string).collect();

@@ -20,7 +20,7 @@ use super::group::SequenceGroup;
 use super::layer::{LayerPass, LayerTrace, PackedLayer, Workspace, keep_rows};
 use super::parameters::{Gradients, Parameters, Weights};
 use super::pool::{Pool, Pooled};
-use super::{Dropout, Engine, Frozen, Trace, TrainableEngine, backward, embeddings};
+use super::{Dropout, Engine, Frozen, Layered, Trace, TrainableEngine, backward, embeddings};
 use crate::error::Result;
 use crate::matrix::Matrix;
 use crate::random::Random;
@@ -104,33 +104,75 @@ impl Bert {
         self.infer(batch, None)
     }
 
-    /// Runs all layers without keeping anything.
-    fn infer(&self, batch: &PackedBatch, wanted: Option<Vec<usize>>) -> Result<Matrix> {
-        let kept = self.parameters.config().num_hidden_layers;
-        let plan = PassPlan { kept, trains_embeddings: false, dropout: None, wanted };
-        let groups = SequenceGroup::cut_for_threads(batch, rayon::current_num_threads());
-        Ok(self.run(batch, groups, plan)?.0)
+    /// Some layers alone, which take rows that lower ones made: an encoder without embeddings.
+    pub(super) fn of_layers(parameters: Parameters) -> Self {
+        let (packed, pools) = (OnceLock::new(), BufferPools::default());
+        Self { parameters, frozen: Frozen::Embeddings, packed, pools }
     }
 
-    /// Runs all layers on every group of the batch.
-    fn run(
+    /// Runs all layers without keeping anything.
+    fn infer(&self, batch: &PackedBatch, wanted: Option<Vec<usize>>) -> Result<Matrix> {
+        batch.check(self.parameters.config())?;
+        Ok(self.infer_from(Start::Embeddings, batch, wanted))
+    }
+
+    /// The same from any start, of a batch that was checked.
+    pub(super) fn infer_from(
         &self,
+        start: Start,
         batch: &PackedBatch,
-        groups: Vec<SequenceGroup>,
-        plan: PassPlan,
-    ) -> Result<(Matrix, PassTrace)> {
+        wanted: Option<Vec<usize>>,
+    ) -> Matrix {
+        let n_layers = self.parameters.config().num_hidden_layers;
+        let plan = PassPlan { wanted, ..PassPlan::tagging(n_layers) };
+        let groups = SequenceGroup::cut_for_threads(batch, rayon::current_num_threads());
+        self.run(start, groups, plan).0
+    }
+
+    /// As [`TrainableEngine::encode_for_training`] from any start, of a batch that was checked.
+    pub(super) fn train_from(
+        &self,
+        start: Start,
+        batch: &PackedBatch,
+        dropout: Option<Dropout>,
+    ) -> (Matrix, Trace) {
+        let n_layers = self.parameters.config().num_hidden_layers;
+        let plan = PassPlan {
+            kept: self.frozen.n_layers().min(n_layers),
+            trains_embeddings: self.frozen == Frozen::Nothing,
+            dropout,
+            ..PassPlan::tagging(n_layers)
+        };
+        let (hidden, trace) = self.run(start, SequenceGroup::cut_for_training(batch), plan);
+        (hidden, Trace::new(trace))
+    }
+
+    /// Runs the layers of the plan on every group of a batch that was checked.
+    fn run(&self, start: Start, groups: Vec<SequenceGroup>, plan: PassPlan) -> (Matrix, PassTrace) {
         let config = self.parameters.config();
-        batch.check(config)?;
         let pass = ForwardPass {
             config,
             weights: self.parameters.weights(),
             packed: self.packed(),
+            start,
             plan: &plan,
             pools: &self.pools,
         };
         let groups = groups.into_par_iter().with_max_len(1);
         let (rows, groups): (Vec<_>, Vec<_>) = groups.map(|group| pass.run(&group)).unzip();
-        Ok((Matrix::new(rows.concat(), config.hidden_size), PassTrace { plan, groups }))
+        (Matrix::new(rows.concat(), config.hidden_size), PassTrace { plan, groups })
+    }
+}
+
+impl Layered for Bert {
+    fn encode_below(&self, batch: &PackedBatch, n_layers: usize) -> Result<Matrix> {
+        batch.check(self.parameters.config())?;
+        let groups = SequenceGroup::cut_for_threads(batch, rayon::current_num_threads());
+        Ok(self.run(Start::Embeddings, groups, PassPlan::tagging(n_layers)).0)
+    }
+
+    fn upper(&self, n_below: usize) -> Parameters {
+        self.parameters.upper(n_below)
     }
 }
 
@@ -147,6 +189,10 @@ impl Engine for Bert {
 
     fn to_save(&self) -> Option<&Parameters> {
         Some(&self.parameters)
+    }
+
+    fn layered(&self) -> Option<&dyn Layered> {
+        Some(self)
     }
 }
 
@@ -169,11 +215,8 @@ impl TrainableEngine for Bert {
         batch: &PackedBatch,
         dropout: Option<Dropout>,
     ) -> Result<(Matrix, Trace)> {
-        let kept = self.frozen.n_layers().min(self.config().num_hidden_layers);
-        let trains_embeddings = self.frozen == Frozen::Nothing;
-        let plan = PassPlan { kept, trains_embeddings, dropout, wanted: None };
-        let (hidden, trace) = self.run(batch, SequenceGroup::cut_for_training(batch), plan)?;
-        Ok((hidden, Trace::new(trace)))
+        batch.check(self.config())?;
+        Ok(self.train_from(Start::Embeddings, batch, dropout))
     }
 
     fn backward(
@@ -189,9 +232,20 @@ impl TrainableEngine for Bert {
     }
 }
 
+/// What enters the lowest layer of a forward pass.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Start<'a> {
+    /// The embeddings of the batch's pieces.
+    Embeddings,
+    /// Rows `[n_pieces, h]` that lower layers made.
+    Rows(&'a Matrix),
+}
+
 /// What a forward pass does and keeps.
 #[derive(Debug)]
 pub(super) struct PassPlan {
+    /// So many of the lowest layers are run.
+    n_layers: usize,
     /// The layers from here on keep a trace.
     pub(super) kept: usize,
     /// Whether the embeddings ask for a gradient.
@@ -202,6 +256,11 @@ pub(super) struct PassPlan {
 }
 
 impl PassPlan {
+    /// Runs so many layers and keeps nothing.
+    fn tagging(n_layers: usize) -> Self {
+        Self { n_layers, kept: n_layers, trains_embeddings: false, dropout: None, wanted: None }
+    }
+
     pub(super) fn dropout(&self, layer: usize) -> Option<LayerDropout> {
         self.dropout.map(|dropout| LayerDropout::new(dropout, layer))
     }
@@ -227,17 +286,16 @@ struct ForwardPass<'a> {
     config: &'a BertConfig,
     weights: Weights<&'a [f32]>,
     packed: &'a [Pooled<PackedLayer>],
+    start: Start<'a>,
     plan: &'a PassPlan,
     pools: &'a BufferPools,
 }
 
 impl ForwardPass<'_> {
     fn run(&self, group: &SequenceGroup) -> (Vec<f32>, GroupTrace) {
-        let (tables, epsilon) = (&self.weights.embeddings, self.config.layer_norm_eps);
-        let (mut x, normalised) = embeddings::forward(tables, group, epsilon, self.plan.dropout(0));
-        let embeddings = self.plan.trains_embeddings.then_some(normalised);
+        let (mut x, embeddings) = self.first_rows(group);
         let mut trace = GroupTrace { embeddings, layers: Vec::new() };
-        let n_layers = self.config.num_hidden_layers;
+        let n_layers = self.plan.n_layers;
         let wanted = self.plan.wanted.as_ref().map(|rows| group.own(rows));
         if let (Some(wanted), 0) = (&wanted, n_layers) {
             keep_rows(&mut x, wanted, self.config.hidden_size);
@@ -263,6 +321,17 @@ impl ForwardPass<'_> {
             }
         }
         (x, trace)
+    }
+
+    /// What enters the lowest layer, and what the embeddings keep of it if they are trained.
+    fn first_rows(&self, group: &SequenceGroup) -> (Vec<f32>, Option<Normalised>) {
+        let rows = match self.start {
+            Start::Rows(rows) => return (group.part(rows.values(), rows.n_cols()).to_vec(), None),
+            Start::Embeddings => &self.weights.embeddings,
+        };
+        let epsilon = self.config.layer_norm_eps;
+        let (x, normalised) = embeddings::forward(rows, group, epsilon, self.plan.dropout(0));
+        (x, self.plan.trains_embeddings.then_some(normalised))
     }
 }
 

@@ -143,6 +143,23 @@ impl BertConfig {
         Ok(())
     }
 
+    /// The shape of the layers above the lowest `n_below`, without embeddings.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer layers.
+    #[must_use]
+    pub(crate) fn upper(&self, n_below: usize) -> Self {
+        assert!(n_below <= self.num_hidden_layers, "{n_below} layers below");
+        Self {
+            num_hidden_layers: self.num_hidden_layers - n_below,
+            vocab_size: 0,
+            max_position_embeddings: 0,
+            type_vocab_size: 0,
+            ..self.clone()
+        }
+    }
+
     /// The width of one attention head.
     #[must_use]
     pub(crate) fn head_size(&self) -> usize {

@@ -13,6 +13,7 @@ mod backward;
 mod batch;
 mod bert;
 mod config;
+mod difference;
 mod embeddings;
 mod group;
 mod int8;
@@ -23,6 +24,7 @@ mod precision;
 mod shape;
 pub mod storage;
 mod tensor_names;
+mod upper;
 pub mod weights;
 mod word_pieces;
 
@@ -34,6 +36,7 @@ pub use bert::Bert;
 pub use config::BertConfig;
 #[cfg(test)]
 pub(crate) use config::tests::odd_config;
+pub(crate) use difference::Difference;
 pub use fewtag_kernels::activation::Activation;
 pub use fewtag_kernels::dropout::Dropout;
 pub use int8::Int8Bert;
@@ -41,6 +44,7 @@ pub use parameters::{Gradients, Parameters, Tensor};
 pub use precision::Precision;
 pub(crate) use shape::{Shape, with_shapes};
 pub use storage::Storage;
+pub(crate) use upper::{LowerRows, Upper};
 pub use word_pieces::{Pieces, WordPieces};
 
 use crate::error::Result;
@@ -67,6 +71,11 @@ pub trait Engine: Send + Sync {
         None
     }
 
+    /// Itself, if its upper layers can be exchanged: for a domain that was tuned.
+    fn layered(&self) -> Option<&dyn Layered> {
+        None
+    }
+
     /// The width of a hidden row.
     fn width(&self) -> usize {
         self.config().hidden_size
@@ -78,9 +87,31 @@ pub trait Engine: Send + Sync {
     }
 }
 
+/// An encoder whose lower layers can be run by themselves.
+pub trait Layered: Engine {
+    /// The rows of all pieces above the lowest `n_layers` layers, `[n_pieces, h]`; they depend neither on threads nor on
+    /// what else the batch holds.
+    ///
+    /// # Errors
+    ///
+    /// If `batch` does not fit the encoder ([`PackedBatch::check`]).
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer layers.
+    fn encode_below(&self, batch: &PackedBatch, n_layers: usize) -> Result<Matrix>;
+
+    /// The weights of the layers above the lowest `n_below`, as an encoder whose tables have no rows.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer layers.
+    fn upper(&self, n_below: usize) -> Parameters;
+}
+
 /// An encoder that can be trained, too: gradient rows in, gradients of its weights out.
 pub trait TrainableEngine: Engine {
-    /// The weights.
+    /// The weights; of an encoder whose lower layers are another's ([`Layered`]) its own alone.
     fn parameters(&self) -> &Parameters;
 
     /// The weights, for an optimiser.

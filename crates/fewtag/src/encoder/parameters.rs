@@ -205,6 +205,22 @@ impl Parameters {
         self
     }
 
+    /// The layers above the lowest `n_below`: an encoder of the same width whose tables have no rows.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer layers.
+    #[must_use]
+    pub(crate) fn upper(&self, n_below: usize) -> Self {
+        let mut upper = Self::zeros(&self.config.upper(n_below));
+        let from = places(&self.config).layers.get(n_below).map_or(self.values.len(), |layer| {
+            layer.qkv.weight.start // The order is bottom up.
+        });
+        let n_before = upper.values.len() - (self.values.len() - from);
+        upper.values[n_before..].copy_from_slice(&self.values[from..]);
+        upper
+    }
+
     /// The shape these parameters have.
     #[must_use]
     pub fn config(&self) -> &BertConfig {

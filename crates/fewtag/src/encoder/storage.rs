@@ -72,7 +72,12 @@ pub fn to_bytes(parameters: &Parameters, storage: Storage) -> Result<Vec<u8>> {
     Ok(safetensors::serialize(stored, Some(metadata)).expect("parameters are well-formed tensors"))
 }
 
-fn store(tensor: Tensor, values: &[f32], storage: Storage, file: &mut Vec<(String, Stored)>) {
+pub(super) fn store(
+    tensor: Tensor,
+    values: &[f32],
+    storage: Storage,
+    file: &mut Vec<(String, Stored)>,
+) {
     let Tensor { name, shape, .. } = tensor;
     let storage = if shape.len() == 2 { storage } else { Storage::F32 };
     match storage {
@@ -115,11 +120,29 @@ fn row_scale(row: &[f32]) -> f32 {
 }
 
 /// A tensor on its way into a file.
-#[derive(Debug, Clone)]
-pub(super) struct Stored {
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Stored {
     pub(super) dtype: Dtype,
     pub(super) shape: Vec<usize>,
     pub(super) bytes: Vec<u8>,
+}
+
+impl View for &Stored {
+    fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(&self.bytes)
+    }
+
+    fn data_len(&self) -> usize {
+        self.bytes.len()
+    }
 }
 
 impl View for Stored {

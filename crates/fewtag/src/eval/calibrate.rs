@@ -128,13 +128,7 @@ impl Predictions {
     }
 
     fn log_loss(&self, temperature: Temperature) -> f64 {
-        // A probability that rounds to 0 or 1 costs much, but not everything.
-        let certain = 1e-6;
-        let loss = |(p, right): (f64, bool)| {
-            let p = if right { p } else { 1.0 - p };
-            -p.clamp(certain, 1.0).ln()
-        };
-        self.probabilities(temperature).into_iter().map(loss).sum()
+        self.probabilities(temperature).into_iter().map(|(p, right)| log_loss(p, right)).sum()
     }
 
     fn probabilities(&self, temperature: Temperature) -> Vec<(f64, bool)> {
@@ -150,6 +144,14 @@ impl Predictions {
         // Collected in order, so that sums do not depend on the threads.
         self.queries.par_iter().map(of_query).collect::<Vec<_>>().into_iter().flatten().collect()
     }
+}
+
+/// What a probability costs, given whether it came true.
+pub(crate) fn log_loss(probability: f64, right: bool) -> f64 {
+    // One that rounds to 0 or 1 costs much, but not everything.
+    let certain = 1e-6;
+    let p = if right { probability } else { 1.0 - probability };
+    -p.clamp(certain, 1.0).ln()
 }
 
 /// Golden-section search of the smallest cost; each step leaves 0.62 of the range and asks once.

@@ -17,6 +17,7 @@ mod reliability;
 pub mod table;
 
 pub use bigrams::{Bigram, Bigrams};
+pub(crate) use calibrate::log_loss;
 pub use calibrate::{Predictions, Temperature};
 pub use evaluate::{Evaluation, evaluate};
 pub use metrics::{Counts, EpisodeScore, Judged, Summary, Tally};

@@ -32,7 +32,7 @@ pub fn embed(engine: &dyn Engine, sequences: &[Sequence]) -> Result<Vec<Matrix>>
 }
 
 /// The sequences without repetitions, and which of them each one is: real text repeats itself.
-fn distinct(sequences: &[Sequence]) -> (Vec<Sequence>, Vec<usize>) {
+pub(super) fn distinct(sequences: &[Sequence]) -> (Vec<Sequence>, Vec<usize>) {
     let mut different = Vec::new();
     let mut place_of: HashMap<&Sequence, usize> = HashMap::with_capacity(sequences.len());
     let place = |sequence| {
@@ -94,7 +94,7 @@ pub fn embed_for_training<'a>(
         let (hidden, trace) = engine.encode_for_training(&batch, dropout)?;
         let placed = sequences[range.clone()].iter().zip(batch.sequences());
         read.extend(placed.map(|(s, place)| s.gather(&hidden, s.rows(place.start))));
-        let bytes = trace_bytes(engine.config(), &batch);
+        let bytes = trace_bytes(engine.parameters().config(), &batch);
         // Room for one more trace stays free, for a chunk that is computed again beside the kept ones.
         let keep = kept + 2 * bytes <= budget;
         kept += if keep { bytes } else { 0 };

@@ -13,6 +13,7 @@
 
 mod embed;
 mod kept;
+mod once;
 mod sequence;
 mod window;
 
@@ -21,6 +22,7 @@ use std::ops::Range;
 
 pub use embed::{Tape, embed, embed_for_training};
 pub(crate) use kept::KeptRows;
+pub(crate) use once::Once;
 pub use sequence::Sequence;
 pub(crate) use window::{Window, part};
 

@@ -4,6 +4,7 @@
 //! episode files   an epoch is one pass over all queries in a new order, cut into batches
 //! domains         every update draws a new episode: a domain (probability ∝ sizeˢ), a number of shots, a
 //!                 support set by Algorithm 1, and as many queries as the batch has
+//! one domain      every update parts some of its sentences and tags each part from the others (`splits.rs`)
 //! ```
 //!
 //! The batch of an update is a function of the seed and the update's number alone, so a resumed run needs no
@@ -12,8 +13,9 @@
 
 use std::collections::BTreeSet;
 
-use super::config::{Batching, Data};
+use super::config::{Batching, Config, Data};
 use super::source::Read;
+use super::splits::Splits;
 
 use crate::domain::{Domain, Episode, Sentence, SupportSet, Token};
 use crate::error::{Error, Result};
@@ -28,6 +30,8 @@ pub(super) struct Batch {
     pub episodes: Vec<Episode>,
     /// Whether label names may be used.
     pub names: bool,
+    /// Whether the episodes share sentences: each is then read once.
+    pub overlap: bool,
     /// Queries left out because their support lacks one of their tags.
     pub n_skipped: usize,
 }
@@ -46,6 +50,7 @@ pub(super) struct Batches {
 enum BatchSource {
     Episodes(Epochs),
     Domains(Mixture),
+    Splits(Splits),
 }
 
 impl Batches {
@@ -67,11 +72,18 @@ impl Batches {
         Ok(Self { source, settings, size, random: Random::new(seed).named("batches") })
     }
 
+    /// The sentences of one domain, tagged from each other.
+    pub(super) fn of_domain(support: SupportSet, config: &Config) -> Self {
+        let source = BatchSource::Splits(Splits::new(support, config.model.clone()));
+        let random = Random::new(config.seed).named("batches");
+        Self { source, settings: config.data.clone(), size: config.optimizer.batch, random }
+    }
+
     /// The number of updates in one pass over the episodes; `None` if episodes are drawn without end.
     pub(super) fn epoch(&self) -> Option<u64> {
         match &self.source {
             BatchSource::Episodes(epochs) => Some(epochs.n_batches as u64),
-            BatchSource::Domains(_) => None,
+            BatchSource::Domains(_) | BatchSource::Splits(_) => None,
         }
     }
 
@@ -87,6 +99,7 @@ impl Batches {
             BatchSource::Domains(mixture) => {
                 mixture.draw(&self.settings, self.size, &mut random)?
             }
+            BatchSource::Splits(splits) => splits.draw(self.size, &mut random)?,
         };
         let Data { lower_case, upper_case, drop_names, .. } = self.settings;
         let drawn = random.unit();
@@ -159,7 +172,7 @@ impl Epochs {
         let episodes = order[within].chunk_by(|a, b| a.0 == b.0).map(episode).collect();
         // What an epoch leaves out is reported once, with its first batch.
         let n_skipped = if within == 0 { self.n_skipped } else { 0 };
-        Batch { episodes, names: true, n_skipped }
+        Batch { episodes, names: true, overlap: false, n_skipped }
     }
 
     /// Shuffles the queries and cuts them into batches.
@@ -222,7 +235,7 @@ impl Mixture {
             Batching::Episode => (settings.episodes, size.div_ceil(settings.episodes)),
             Batching::Mixed => (size, 1),
         };
-        let mut batch = Batch { episodes: Vec::new(), names: true, n_skipped: 0 };
+        let mut batch = Batch { episodes: Vec::new(), names: true, overlap: false, n_skipped: 0 };
         for _ in 0..n_episodes {
             // A drawn support set has every tag that its domain's sampler may draw, so no query is left out.
             batch.episodes.push(self.episode(settings, n_queries, random)?);
@@ -340,7 +353,12 @@ fn needs_names(support: &SupportSet) -> bool {
 
 /// Keeps at most `max` slots, chosen at random; the words of the others become `O`, and support sentences
 /// that then teach nothing go, except with the probability `plain`.
-fn with_slots(episode: Episode, max: usize, plain: f64, random: &mut Random) -> Result<Episode> {
+pub(super) fn with_slots(
+    episode: Episode,
+    max: usize,
+    plain: f64,
+    random: &mut Random,
+) -> Result<Episode> {
     let mut slots: Vec<Slot> = episode.support.tag_set().slots().into_iter().cloned().collect();
     if slots.len() <= max {
         return Ok(episode);
@@ -359,9 +377,13 @@ fn with_slots(episode: Episode, max: usize, plain: f64, random: &mut Random) -> 
         let teaches = sentence.tags().any(|tag| *tag != Tag::O);
         teaches || (plain > 0.0 && random.unit() < plain)
     });
+    let names = episode.support.names();
+    let kept = SupportSet::new(support)?;
     Ok(Episode {
         domain: episode.domain,
-        support: SupportSet::new(support)?,
+        support: names
+            .iter()
+            .fold(kept, |kept, (slot, name)| kept.named(slot.clone(), name.clone())),
         queries: episode.queries.iter().map(relabelled).collect::<Result<_>>()?,
     })
 }

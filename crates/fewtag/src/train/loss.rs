@@ -5,7 +5,7 @@
 //! ```
 //!
 //! All sequences of a batch run through the encoder together; in separate context a support sentence is read
-//! once for all queries of its episode, and its gradients are summed. Without transitions the same CRF with a
+//! once for all queries of its episode, and its gradients are summed. So are those of sentences that episodes share. Without transitions the same CRF with a
 //! table of zeros is the softmax of every word by itself, summed over the words.
 
 use std::ops::Range;
@@ -24,7 +24,7 @@ use crate::encoder::{BertConfig, Dropout, Gradients};
 use crate::error::Result;
 use crate::head::Head;
 use crate::matrix::{Matrix, add_scaled};
-use crate::reading::{self, Plan, PlannedSupport, Sequence};
+use crate::reading::{self, Once, Plan, PlannedSupport, Sequence};
 use crate::settings::Context;
 use crate::tag::{TagClass, TagSet};
 use crate::tagger::Tagger;
@@ -84,8 +84,13 @@ pub(super) fn backward(
         .map(|episode| PlannedEpisode::new(&tagger, episode, batch.names, &mut plan))
         .collect::<Result<Vec<_>>>()?;
     let engine = model.engine();
-    let (rows, tape) =
-        reading::embed_for_training(engine, plan.sequences(), pass.dropout, pass.budget)?;
+    let once = batch.overlap.then(|| Once::of(plan.sequences()));
+    let sequences = once.as_ref().map_or(plan.sequences(), Once::sequences);
+    let (rows, tape) = reading::embed_for_training(engine, sequences, pass.dropout, pass.budget)?;
+    let rows = match &once {
+        Some(once) => once.spread(&rows),
+        None => rows,
+    };
     let mut d_rows: Vec<Matrix> =
         rows.iter().map(|one| Matrix::zeros(one.n_rows(), one.n_cols())).collect();
     let n_queries: usize = batch.episodes.iter().map(|episode| episode.queries.len()).sum();
@@ -108,8 +113,11 @@ pub(super) fn backward(
         add_scaled(gradients.head.as_mut_slice(), 1.0, judged.head.as_slice());
         episode.add(*q, &judged.vectors, &mut d_rows);
     }
+    if let Some(once) = &once {
+        d_rows = once.gathered(&d_rows);
+    }
     tape.backward(engine, &d_rows, &mut gradients.encoder);
-    let n_pieces = plan.sequences().iter().map(Sequence::n_pieces).sum();
+    let n_pieces = sequences.iter().map(Sequence::n_pieces).sum();
     Ok(BatchLoss { loss, n_pieces })
 }
 
@@ -294,7 +302,29 @@ mod tests {
         episodes.truncate(2);
         episodes[0].queries.truncate(2);
         episodes[1].queries.truncate(1);
-        Batch { episodes, names: true, n_skipped: 0 }
+        Batch { episodes, names: true, overlap: false, n_skipped: 0 }
+    }
+
+    #[test]
+    fn sentences_that_episodes_share_may_be_read_once() {
+        let episode = batch().episodes.swap_remove(0);
+        let asked_twice = Batch { episodes: vec![episode.clone(), episode], ..batch() };
+        for settings in every_kind_of_model() {
+            let model = model(settings);
+            let gradients = |overlap| {
+                let batch = Batch { overlap, ..asked_twice.clone() };
+                let mut gradients = ModelGradients::zeros(model.engine().config());
+                let loss = backward(&model, &batch, ALL_FIT, &mut gradients).unwrap();
+                (loss, gradients)
+            };
+            let ((apart, expected), (once, ours)) = (gradients(false), gradients(true));
+            assert_eq!(2 * once.n_pieces, apart.n_pieces);
+            assert!((once.loss - apart.loss).abs() < 1e-6);
+            let both = ours.encoder.parameters().values().iter();
+            let both = both.zip(expected.encoder.parameters().values());
+            let largest = both.clone().fold(0.0_f32, |max, (_, x)| max.max(x.abs()));
+            assert!(both.clone().all(|(a, b)| (a - b).abs() <= 1e-5 * largest.max(1.0)));
+        }
     }
 
     fn run(model: &Trainee, pass: Pass) -> (BatchLoss, ModelGradients) {
@@ -384,7 +414,7 @@ mod tests {
         let file = include_str!("../../tests/golden/model_gradients.json");
         let Golden { head, cases } = serde_json::from_str(file).unwrap();
         let episodes = data::read_episodes(&testdata("tiny-episodes.json")).unwrap();
-        let batch = Batch { episodes, names: true, n_skipped: 0 };
+        let batch = Batch { episodes, names: true, overlap: false, n_skipped: 0 };
         for golden in cases {
             let mut model = model(golden.settings.clone());
             model.head = head;

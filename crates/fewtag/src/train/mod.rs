@@ -17,6 +17,7 @@ mod loss;
 #[doc(hidden)] // For our baselines and benchmarks.
 pub mod optimizer;
 pub mod source;
+mod splits;
 mod trainee;
 
 use std::path::PathBuf;
@@ -24,10 +25,11 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use checkpoint::{Best, Checkpoints, Progress};
+pub(crate) use splits::alike;
 pub use trainee::Trainee;
 
 use crate::data::{self, Wanted};
-use crate::domain::Episode;
+use crate::domain::{Episode, SupportSet};
 use crate::encoder::{Bert, Dropout, WordPieces, weights, with_shapes};
 use crate::error::{Error, Result};
 use crate::eval::{EpisodeScore, Report, Summary, evaluate};
@@ -189,6 +191,26 @@ impl Trainer {
         let Config { data, optimizer, evaluation, .. } = &config;
         let batches = Batches::new(train, data, optimizer.batch, config.seed)?;
         let dev = source::judged_episodes(dev, &data.shots, evaluation)?;
+        Self::assemble(config, model, batches, dev)
+    }
+
+    /// Learns one domain, whose sentences are tagged from each other; judging is left to whoever asks.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] if the run has no length.
+    pub(crate) fn on_domain(config: Config, model: Trainee, support: SupportSet) -> Result<Self> {
+        let batches = Batches::of_domain(support, &config);
+        Self::assemble(config, model, batches, Vec::new())
+    }
+
+    fn assemble(
+        config: Config,
+        model: Trainee,
+        batches: Batches,
+        dev: Vec<Episode>,
+    ) -> Result<Self> {
+        let optimizer = &config.optimizer;
         let n_updates = match (optimizer.updates, batches.epoch()) {
             (Some(updates), _) => updates,
             (None, Some(epoch)) => times(epoch, optimizer.epochs),
@@ -198,8 +220,9 @@ impl Trainer {
             }
         };
         let engine = model.engine();
-        let gradients = ModelGradients::zeros(engine.config());
-        let trained = engine.frozen().trained(engine.config());
+        let shape = engine.parameters().config();
+        let gradients = ModelGradients::zeros(shape);
+        let trained = engine.frozen().trained(shape);
         let optimizer = AdamW::new(trained.len() + Head::ZERO.as_slice().len())
             .correcting_bias(config.optimizer.bias_correction);
         Ok(Self {
@@ -231,6 +254,11 @@ impl Trainer {
     /// What the settings name and the run does not read.
     pub fn left_out(&self) -> &LeftOut {
         &self.left_out
+    }
+
+    /// The model in training.
+    pub(crate) fn model(&self) -> &Trainee {
+        &self.model
     }
 
     /// The model with its present weights; the next update panics unless it has been dropped.

@@ -32,6 +32,21 @@ impl Trainee {
         Ok(Self { engine: Arc::new(engine), word_pieces, settings, head })
     }
 
+    /// A loaded model over an engine that can learn and reads as the model's own.
+    pub(crate) fn of(tagger: &Tagger, engine: impl TrainableEngine + 'static) -> Self {
+        Self {
+            engine: Arc::new(engine),
+            word_pieces: Arc::clone(&tagger.word_pieces),
+            settings: tagger.settings.clone(),
+            head: tagger.head,
+        }
+    }
+
+    /// What is learned above the encoder.
+    pub(crate) fn head(&self) -> &Head {
+        &self.head
+    }
+
     /// The model as it is: good for tagging, and to be dropped before the next update.
     pub(super) fn tagger(&self) -> Tagger {
         let Self { engine, word_pieces, settings, head } = self;
@@ -42,10 +57,11 @@ impl Trainee {
             head: *head,
             kept: None,
             checksum: None,
+            tuned: None,
         }
     }
 
-    pub(super) fn engine(&self) -> &dyn TrainableEngine {
+    pub(crate) fn engine(&self) -> &dyn TrainableEngine {
         &*self.engine
     }
 

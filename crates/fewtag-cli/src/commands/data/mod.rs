@@ -125,7 +125,14 @@ impl SupportArgs {
         format: Option<Format>,
     ) -> anyhow::Result<Vec<Sentence>> {
         if format.is_none() && DomainFile::is_one(bytes) {
-            return Ok(DomainFile::from_bytes(bytes, path)?.support().sentences().to_vec());
+            let domain = DomainFile::from_bytes(bytes, path)?;
+            if domain.figures().is_some() {
+                let path = path.display();
+                warn(&format!(
+                    "{path} was tuned; only its examples are used here (--domain uses it as a whole)"
+                ));
+            }
+            return Ok(domain.support().sentences().to_vec());
         }
         let corpus = data::parse(path, bytes, &self.text.options(format))
             .map_err(|error| hints::reading(error, "--support-format"))?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use fewtag::data::{Format, Writer};
 use fewtag::plural::Counted;
+use fewtag::tune::Figures;
 use fewtag::{Context, DomainFile};
 
 use crate::commands::answers::shown;
@@ -50,5 +51,14 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
         writeln!(out, "threshold of {}: {least}", shown(label))?;
     }
     writeln!(out, "model: {}", shown(domain.model()))?;
+    if let Some(Figures { untuned, tuned, judged, choice }) = domain.figures() {
+        let (layers, judged) = (Counted(choice.layers, "layer"), Counted(*judged, "sentence"));
+        writeln!(out, "tuned: {layers}, {} updates at {:e}", choice.updates, choice.rate)?;
+        writeln!(
+            out,
+            "F1 on {judged} that were left out in turn: {:.1} ± {:.1}, untuned {:.1} ± {:.1}",
+            tuned.f1, tuned.spread, untuned.f1, untuned.spread
+        )?;
+    }
     Ok(())
 }

@@ -21,7 +21,7 @@ use anyhow::{Context as _, ensure};
 use fewtag::answer::Thresholds;
 use fewtag::data::{Wanted, Writer};
 use fewtag::plural::Counted;
-use fewtag::{Adapted, DomainFile, Scored, Sentence, SupportSet, Tagged};
+use fewtag::{Adapted, DomainFile, Scored, Sentence, SupportSet, Tagged, Tagger};
 use rayon::prelude::*;
 
 use super::answers::{Colour, OutputFormat};
@@ -50,7 +50,7 @@ use table::TableArgs;
 pub(crate) struct Args {
     /// Sentences to tag
     text: Vec<String>,
-    /// A saved domain to tag with (`fewtag domain save`), instead of examples
+    /// A saved domain to tag with (`fewtag domain save`, `fewtag tune`), instead of examples
     #[arg(long, value_name = "FILE", conflicts_with_all = ["support", "example", "label", "meaning", "context"])]
     domain: Option<PathBuf>,
     #[command(flatten)]
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
         "standard input cannot be both examples and text: give one of them in a file"
     );
     let files = sources::files(files, Wanted::Text)?;
-    let (adapted, support, thresholds) = learn(args)?;
+    let Learned { adapted, support, thresholds, .. } = learn(args)?;
     let mut output = open_output(args, &support, out);
     let how = How { jsonl: args.jsonl, words: args.learn.read.words() };
     // For the rest of the process: the thread that scores may wait for a line when an error ends the command.
@@ -142,23 +142,32 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is tagged with: a saved domain, or what is learned from examples.
-fn learn(args: &Args) -> anyhow::Result<(Adapted, SupportSet, Thresholds)> {
+/// What is tagged with.
+struct Learned {
+    adapted: Adapted,
+    tagger: Tagger,
+    support: SupportSet,
+    thresholds: Thresholds,
+}
+
+/// A saved domain, or what is learned from examples.
+fn learn(args: &Args) -> anyhow::Result<Learned> {
     let Some(path) = &args.domain else {
         let support = args.learn.support()?;
-        let adapted = args.learn.tagger.load()?.adapt(&support);
-        let adapted = adapted.context("cannot learn from the examples")?;
+        let tagger = args.learn.tagger.load()?;
+        let adapted = tagger.adapt(&support).context("cannot learn from the examples")?;
         let thresholds = thresholds(&args.threshold, support.tag_set())?;
-        return Ok((adapted, support, thresholds));
+        return Ok(Learned { adapted, tagger, support, thresholds });
     };
     let domain = DomainFile::read(path)?;
-    let adapted = domain.adapt(&args.learn.tagger.load()?, path)?;
+    let tagger = domain.tagger(&args.learn.tagger.load()?, path)?;
     let support = domain.support().clone();
+    let adapted = tagger.adapt(&support)?;
     let thresholds = match &args.threshold[..] {
         [] => domain.thresholds().clone(),
         given => thresholds(given, support.tag_set())?,
     };
-    Ok((adapted, support, thresholds))
+    Ok(Learned { adapted, tagger, support, thresholds })
 }
 
 fn open_output<'a, W: Write>(

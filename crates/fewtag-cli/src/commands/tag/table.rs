@@ -47,8 +47,7 @@ pub(super) fn run(args: &Args, output: &Path) -> anyhow::Result<()> {
     ensure!(input.is_file(), "`{}` is no file: --output takes the rows of one", input.display());
     check_names(input, output)?;
     force.check(&Inputs::new(&args.input), [output])?;
-    let (adapted, support, thresholds) = super::learn(args)?;
-    let tagger = args.learn.tagger.load()?;
+    let super::Learned { adapted, tagger, support, thresholds } = super::learn(args)?;
     let identity = DomainFile::new(&tagger, support, thresholds.clone())
         .map(|domain| fewtag::file::sha256(&domain.to_bytes()))?;
     let job = Job {

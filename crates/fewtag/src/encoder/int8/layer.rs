@@ -82,6 +82,26 @@ impl PackedLayer {
     }
 }
 
+impl PackedLayer {
+    /// Writes the weights, as floats, to where they belong.
+    pub(super) fn unpack(&self, into: Layer<&mut [f32]>) {
+        let linear = |from: &PackedLinear, into: Linear<&mut [f32]>| {
+            from.panels.unpack(into.weight);
+            into.bias.copy_from_slice(&from.bias);
+        };
+        let norm = |from: &Norm<Vec<f32>>, into: Norm<&mut [f32]>| {
+            into.weight.copy_from_slice(&from.weight);
+            into.bias.copy_from_slice(&from.bias);
+        };
+        linear(&self.qkv, into.qkv);
+        linear(&self.attention_output, into.attention_output);
+        norm(&self.attention_norm, into.attention_norm);
+        linear(&self.up, into.up);
+        linear(&self.down, into.down);
+        norm(&self.output_norm, into.output_norm);
+    }
+}
+
 /// Scale and shift of a norm.
 pub(super) fn owned(norm: &Norm<Numbers>) -> Norm<Vec<f32>> {
     Norm { weight: norm.weight.floats().to_vec(), bias: norm.bias.floats().to_vec() }

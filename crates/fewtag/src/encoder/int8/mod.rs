@@ -16,7 +16,6 @@ use rayon::prelude::*;
 
 use self::layer::{LayerPass, PackedLayer, Workspace, owned, slices};
 use self::weights::{Gathered, Numbers};
-use super::Engine;
 use super::batch::PackedBatch;
 use super::config::BertConfig;
 use super::embeddings::lookups;
@@ -25,6 +24,7 @@ use super::layer::keep_rows;
 use super::parameters::{Embeddings, Parameters};
 use super::pool::Pool;
 use super::weights::read_into;
+use super::{Engine, Layered};
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 
@@ -98,6 +98,16 @@ impl Int8Bert {
     }
 
     fn infer(&self, batch: &PackedBatch, wanted: Option<&[usize]>) -> Result<Matrix> {
+        self.through(&self.layers, batch, wanted)
+    }
+
+    /// The rows of all pieces above some of the layers, or the wanted ones.
+    fn through(
+        &self,
+        layers: &[PackedLayer],
+        batch: &PackedBatch,
+        wanted: Option<&[usize]>,
+    ) -> Result<Matrix> {
         batch.check(&self.config)?;
         let n_threads = rayon::current_num_threads();
         let groups = SequenceGroup::cut_for_threads(batch, n_threads);
@@ -106,21 +116,27 @@ impl Int8Bert {
         let rows: Vec<Vec<f32>> = groups
             .map(|group| {
                 let wanted = wanted.map(|rows| group.own(rows));
-                self.run(&group, wanted.as_deref(), n_threads)
+                self.run(layers, &group, wanted.as_deref(), n_threads)
             })
             .collect();
         Ok(Matrix::new(rows.concat(), self.config.hidden_size))
     }
 
     /// Hidden rows of a group, `[n, h]`, or the wanted ones.
-    fn run(&self, group: &SequenceGroup, wanted: Option<&[usize]>, n_threads: usize) -> Vec<f32> {
+    fn run(
+        &self,
+        layers: &[PackedLayer],
+        group: &SequenceGroup,
+        wanted: Option<&[usize]>,
+        n_threads: usize,
+    ) -> Vec<f32> {
         let mut x = self.tables.rows(group, self.config.layer_norm_eps);
-        if let (Some(wanted), true) = (wanted, self.layers.is_empty()) {
+        if let (Some(wanted), true) = (wanted, layers.is_empty()) {
             keep_rows(&mut x, wanted, self.config.hidden_size);
         }
         let mut workspace = self.workspaces.take_or(|| Workspace::new(self.unit));
-        for (l, layer) in self.layers.iter().enumerate() {
-            let wanted = wanted.filter(|_| l + 1 == self.layers.len());
+        for (l, layer) in layers.iter().enumerate() {
+            let wanted = wanted.filter(|_| l + 1 == layers.len());
             let pass = LayerPass { config: &self.config, layer, group, wanted, n_threads };
             pass.run(&mut x, &mut workspace);
         }
@@ -146,6 +162,24 @@ impl Engine for Int8Bert {
         assert!(rows.is_sorted_by(|a, b| a < b), "wanted rows increase");
         assert!(rows.last().is_none_or(|&row| row < batch.n_pieces()), "wanted rows exist");
         self.infer(batch, Some(rows))
+    }
+
+    fn layered(&self) -> Option<&dyn Layered> {
+        Some(self)
+    }
+}
+
+impl Layered for Int8Bert {
+    fn encode_below(&self, batch: &PackedBatch, n_layers: usize) -> Result<Matrix> {
+        self.through(&self.layers[..n_layers], batch, None)
+    }
+
+    fn upper(&self, n_below: usize) -> Parameters {
+        let mut upper = Parameters::zeros(&self.config.upper(n_below));
+        for (into, layer) in upper.weights_mut().layers.into_iter().zip(&self.layers[n_below..]) {
+            layer.unpack(into);
+        }
+        upper
     }
 }
 
@@ -266,6 +300,17 @@ mod tests {
         for unit in Unit::available().filter(|&unit| unit != Unit::Portable) {
             let engine = Int8Bert::new(&parameters()).unwrap().with_unit(unit);
             assert_eq!(engine.encode(&batch).unwrap(), expected, "{unit:?}");
+        }
+    }
+
+    #[test]
+    fn the_upper_layers_come_out_as_they_went_in() {
+        let stored = in_bytes(&parameters());
+        let path = Path::new("stored");
+        let floats = super::super::weights::from_bytes(&odd_config(), &stored, path).unwrap();
+        let int8 = Int8Bert::from_bytes(&odd_config(), &stored, path).unwrap();
+        for n_below in 0..=2 {
+            assert_eq!(int8.upper(n_below), floats.upper(n_below), "{n_below}");
         }
     }
 
