@@ -111,7 +111,7 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     out.write_all(table::render(&[report.table(), report.curve()], args.format).as_bytes())?;
     if args.format == Format::Text {
         write!(out, "{}", words(&report, stopped))?;
-        write!(out, "{}", saved(&args.out, &support)?)?;
+        write!(out, "{}", saved(&args.out, &support))?;
     }
     Ok(())
 }
@@ -259,13 +259,13 @@ fn words(report: &Report, stopped: Stopped) -> String {
         words.push_str("the time was over before all was tried: with more --minutes the result may be another\n");
     }
     for failure in &report.failures {
-        words.push_str(&format!("a run was given up: {failure}\n"));
+        words.extend(["a run was given up: ", failure, "\n"]);
     }
     words
 }
 
 /// What was saved.
-fn saved(path: &Path, support: &SupportSet) -> anyhow::Result<String> {
+fn saved(path: &Path, support: &SupportSet) -> String {
     let examples = Counted(support.sentences().len(), "example");
     let labels = Counted(support.tag_set().slots().len(), "label");
     let size = std::fs::metadata(path).map_or(0, |file| file.len());
@@ -274,5 +274,5 @@ fn saved(path: &Path, support: &SupportSet) -> anyhow::Result<String> {
     } else {
         format!("{:.1} MB", size as f64 / 1e6)
     };
-    Ok(format!("{}: {examples}, {labels}, {size}\n", path.display()))
+    format!("{}: {examples}, {labels}, {size}\n", path.display())
 }
