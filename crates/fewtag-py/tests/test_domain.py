@@ -54,7 +54,7 @@ def test_answers_are_those_of_the_command_byte_for_byte(music, tmp_path):
         [*command, "--format", "jsonl", "--explain"], input=texts[0].encode(), capture_output=True, check=True
     ).stdout
     assert music._core.explain(texts[0]).encode() == explained.strip()
-    assert str(music("play sade")).startswith("play [sade](artist 0.")
+    assert str(music("play miles davis")).startswith("play [miles davis](artist 0.")
 
 
 def test_tag_is_lazy_and_keeps_order(music):
