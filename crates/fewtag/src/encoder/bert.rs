@@ -337,31 +337,19 @@ impl ForwardPass<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::batch::Piece;
     use super::super::config::tests::odd_config;
+    use super::super::testing::{odd_batch, odd_parameters};
     use super::*;
     use crate::error::Error;
     use fewtag_kernels::testing::{assert_close, normal, weighted};
 
     /// An encoder whose weights are large enough for every part to matter.
     fn bert() -> Bert {
-        let mut parameters = Parameters::zeros(&odd_config());
-        for (seed, (tensor, values)) in parameters.tensors_mut().enumerate() {
-            let shift = f32::from(u8::from(tensor.name.ends_with("LayerNorm.weight")));
-            let draws = normal(values.len(), seed as u64);
-            values.iter_mut().zip(draws).for_each(|(value, x)| *value = shift + 0.3 * x);
-        }
-        Bert::new(parameters).unwrap()
+        Bert::new(odd_parameters()).unwrap()
     }
 
     fn batch(lengths: &[usize]) -> PackedBatch {
-        let mut random = Random::new(9);
-        let mut batch = PackedBatch::new();
-        for &n in lengths {
-            let segment = |i| u8::from(2 * i > n);
-            batch.push((0..n).map(|i| Piece { id: random.below(31) as u32, segment: segment(i) }));
-        }
-        batch
+        odd_batch(lengths, 9)
     }
 
     const LENGTHS: [usize; 4] = [7, 1, 9, 4];

@@ -24,6 +24,8 @@ mod precision;
 mod shape;
 pub mod storage;
 mod tensor_names;
+#[cfg(test)]
+mod testing;
 mod upper;
 pub mod weights;
 mod word_pieces;

@@ -69,7 +69,8 @@ pub fn to_bytes(parameters: &Parameters, storage: Storage) -> Result<Vec<u8>> {
         store(tensor, values, storage, &mut stored);
     }
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-    Ok(safetensors::serialize(stored, Some(metadata)).expect("parameters are well-formed tensors"))
+    let views = stored.iter().map(|(name, stored)| (name, stored));
+    Ok(safetensors::serialize(views, Some(metadata)).expect("parameters are well-formed tensors"))
 }
 
 pub(super) fn store(
@@ -128,24 +129,6 @@ pub(crate) struct Stored {
 }
 
 impl View for &Stored {
-    fn dtype(&self) -> Dtype {
-        self.dtype
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Borrowed(&self.bytes)
-    }
-
-    fn data_len(&self) -> usize {
-        self.bytes.len()
-    }
-}
-
-impl View for Stored {
     fn dtype(&self) -> Dtype {
         self.dtype
     }
@@ -231,7 +214,8 @@ mod tests {
         }
         let scales = file.iter().position(|(name, _)| name.ends_with(ROW_SCALES)).unwrap();
         let load = |file: Vec<(String, Stored)>| {
-            let bytes = safetensors::serialize(file, None).unwrap();
+            let views = file.iter().map(|(name, stored)| (name, stored));
+            let bytes = safetensors::serialize(views, None).unwrap();
             weights::from_bytes(parameters.config(), &bytes, Path::new("x"))
                 .unwrap_err()
                 .to_string()

@@ -176,28 +176,13 @@ impl TrainableEngine for Upper {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Int8Bert, odd_config};
+    use super::super::Int8Bert;
+    use super::super::testing::{odd_batch as batch, odd_parameters};
     use super::*;
-    use crate::random::Random;
     use fewtag_kernels::testing::normal;
 
     fn bert() -> Bert {
-        let mut parameters = Parameters::zeros(&odd_config());
-        for (seed, (tensor, values)) in parameters.tensors_mut().enumerate() {
-            let shift = f32::from(u8::from(tensor.name.ends_with("LayerNorm.weight")));
-            let draws = normal(values.len(), seed as u64);
-            values.iter_mut().zip(draws).for_each(|(value, x)| *value = shift + 0.3 * x);
-        }
-        Bert::new(parameters).unwrap()
-    }
-
-    fn batch(lengths: &[usize], seed: u64) -> PackedBatch {
-        let mut random = Random::new(seed);
-        let mut batch = PackedBatch::new();
-        for &n in lengths {
-            batch.push((0..n).map(|_| Piece { id: random.below(31) as u32, segment: 0 }));
-        }
-        batch
+        Bert::new(odd_parameters()).unwrap()
     }
 
     #[test]

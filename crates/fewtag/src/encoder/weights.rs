@@ -321,7 +321,7 @@ mod tests {
     }
 
     fn bytes_of(file: &File) -> Vec<u8> {
-        safetensors::serialize(file.clone(), None).unwrap()
+        safetensors::serialize(file, None).unwrap()
     }
 
     fn loaded(file: &File) -> Result<Parameters> {

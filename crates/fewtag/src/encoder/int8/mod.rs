@@ -200,32 +200,13 @@ impl Tables {
 
 #[cfg(test)]
 mod tests {
-    use super::super::batch::Piece;
     use super::super::config::tests::odd_config;
+    use super::super::testing::{odd_batch, odd_parameters};
     use super::super::{Bert, Storage, storage};
     use super::*;
-    use crate::random::Random;
-    use fewtag_kernels::testing::normal;
-
-    /// Weights that are large enough for every part to matter.
-    fn parameters() -> Parameters {
-        let mut parameters = Parameters::zeros(&odd_config());
-        for (seed, (tensor, values)) in parameters.tensors_mut().enumerate() {
-            let shift = f32::from(u8::from(tensor.name.ends_with("LayerNorm.weight")));
-            let draws = normal(values.len(), seed as u64);
-            values.iter_mut().zip(draws).for_each(|(value, x)| *value = shift + 0.3 * x);
-        }
-        parameters
-    }
 
     fn batch(lengths: &[usize]) -> PackedBatch {
-        let mut random = Random::new(9);
-        let mut batch = PackedBatch::new();
-        for &n in lengths {
-            let segment = |i| u8::from(2 * i > n);
-            batch.push((0..n).map(|i| Piece { id: random.below(31) as u32, segment: segment(i) }));
-        }
-        batch
+        odd_batch(lengths, 9)
     }
 
     fn in_bytes(parameters: &Parameters) -> Vec<u8> {
@@ -236,7 +217,7 @@ mod tests {
     fn hidden_rows_are_close_to_those_of_floats() {
         let batch = batch(&[7, 1, 9, 4]);
         // The weights of a file in bytes are the same in both, so that what differs is the arithmetic.
-        let stored = in_bytes(&parameters());
+        let stored = in_bytes(&odd_parameters());
         let path = Path::new("stored");
         let floats = super::super::weights::from_bytes(&odd_config(), &stored, path).unwrap();
         let floats = Bert::new(floats).unwrap().encode(&batch).unwrap();
@@ -251,11 +232,11 @@ mod tests {
     #[test]
     fn bytes_of_a_file_are_taken_as_they_are() {
         let batch = batch(&[7, 4]);
-        let rounded = Int8Bert::new(&parameters()).unwrap();
+        let rounded = Int8Bert::new(&odd_parameters()).unwrap();
         let load =
             |bytes: &[u8]| Int8Bert::from_bytes(&odd_config(), bytes, Path::new("x")).unwrap();
-        let from_bytes = load(&in_bytes(&parameters()));
-        let from_floats = load(&storage::to_bytes(&parameters(), Storage::F32).unwrap());
+        let from_bytes = load(&in_bytes(&odd_parameters()));
+        let from_floats = load(&storage::to_bytes(&odd_parameters(), Storage::F32).unwrap());
         let expected = rounded.encode(&batch).unwrap();
         assert_eq!(from_bytes.encode(&batch).unwrap(), expected);
         assert_eq!(from_floats.encode(&batch).unwrap(), expected);
@@ -263,18 +244,18 @@ mod tests {
 
     #[test]
     fn a_file_that_does_not_fit_is_refused() {
-        let mut bytes = in_bytes(&parameters());
+        let mut bytes = in_bytes(&odd_parameters());
         bytes.truncate(bytes.len() - 1);
         assert!(Int8Bert::from_bytes(&odd_config(), &bytes, Path::new("cut")).is_err());
         let deeper = BertConfig { num_hidden_layers: 1, ..odd_config() };
-        let bytes = in_bytes(&parameters());
+        let bytes = in_bytes(&odd_parameters());
         let refused = Int8Bert::from_bytes(&deeper, &bytes, Path::new("x")).unwrap_err();
         assert!(matches!(refused, Error::UnknownTensor { .. }), "{refused}");
     }
 
     #[test]
     fn a_sequence_does_not_depend_on_its_batch_nor_on_threads() {
-        let engine = Int8Bert::new(&parameters()).unwrap();
+        let engine = Int8Bert::new(&odd_parameters()).unwrap();
         let lengths = [7, 1, 9, 4, 19].repeat(20);
         let together = batch(&lengths);
         let run = |threads| {
@@ -296,16 +277,16 @@ mod tests {
     #[test]
     fn every_unit_gives_the_same_rows() {
         let batch = batch(&[7, 1, 9, 4]);
-        let expected = Int8Bert::new(&parameters()).unwrap().encode(&batch).unwrap();
+        let expected = Int8Bert::new(&odd_parameters()).unwrap().encode(&batch).unwrap();
         for unit in Unit::available().filter(|&unit| unit != Unit::Portable) {
-            let engine = Int8Bert::new(&parameters()).unwrap().with_unit(unit);
+            let engine = Int8Bert::new(&odd_parameters()).unwrap().with_unit(unit);
             assert_eq!(engine.encode(&batch).unwrap(), expected, "{unit:?}");
         }
     }
 
     #[test]
     fn the_upper_layers_come_out_as_they_went_in() {
-        let stored = in_bytes(&parameters());
+        let stored = in_bytes(&odd_parameters());
         let path = Path::new("stored");
         let floats = super::super::weights::from_bytes(&odd_config(), &stored, path).unwrap();
         let int8 = Int8Bert::from_bytes(&odd_config(), &stored, path).unwrap();
@@ -316,7 +297,7 @@ mod tests {
 
     #[test]
     fn wanted_rows_are_those_of_all() {
-        let engine = Int8Bert::new(&parameters()).unwrap();
+        let engine = Int8Bert::new(&odd_parameters()).unwrap();
         let batch = batch(&[17, 3, 19, 8].repeat(20));
         let hidden = engine.encode(&batch).unwrap();
         let every_third: Vec<usize> = (1..batch.n_pieces()).step_by(3).collect();
