@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::emission::Mix;
 use crate::encoder::Frozen;
 use crate::error::{Error, Result};
 use crate::settings::ModelSettings;
@@ -29,6 +30,8 @@ pub struct Config {
     pub data: Data,
     /// What the model is.
     pub model: ModelSettings,
+    /// Where the numbers of the scorers `mixed` and `fitted` start, as their logarithms (the gate as its logit).
+    pub mix: Mix,
     /// How it learns.
     pub optimizer: Optimizer,
     /// When it is judged on the dev data.
@@ -44,6 +47,7 @@ impl Default for Config {
             memory_mib: 2048,
             data: Data::default(),
             model: ModelSettings::default(),
+            mix: Mix::default(),
             optimizer: Optimizer::default(),
             evaluation: Evaluation::default(),
         }
@@ -143,6 +147,9 @@ pub struct Optimizer {
     /// That of λ, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_rate: Option<f32>,
+    /// That of the numbers of the scorers `mixed` and `fitted`, if it differs. 0: they stay where they start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mix_rate: Option<f32>,
     /// Decoupled weight decay of all but biases, layer norms, λ and transitions.
     pub weight_decay: f32,
     /// The part of all updates during which the rates rise from 0; they fall back to 0 over the rest.
@@ -175,6 +182,7 @@ impl Default for Optimizer {
             head_rate: 1e-3,
             transition_rate: None,
             scale_rate: None,
+            mix_rate: None,
             weight_decay: 0.01,
             warmup: 0.1,
             clip: 1.0,
@@ -291,6 +299,8 @@ impl Config {
                 "a rate from 0",
             ),
             ("optimizer.scale_rate", optimizer.scale_rate.is_none_or(rate), "a rate from 0"),
+            ("optimizer.mix_rate", optimizer.mix_rate.is_none_or(rate), "a rate from 0"),
+            ("mix", self.mix.as_slice().iter().all(|x| x.is_finite()), "finite numbers"),
             ("optimizer.weight_decay", rate(optimizer.weight_decay), "a rate from 0"),
             ("optimizer.warmup", share(optimizer.warmup.into()), "a part from 0 to 1"),
             ("optimizer.clip", optimizer.clip > 0.0, "a norm above 0"),

@@ -174,7 +174,8 @@ impl Trainer {
         }
         let mut engine = Bert::new(parameters)?;
         engine.freeze(config.optimizer.frozen());
-        let head = Head::new(&config.model, &mut Random::new(config.seed).named("head"));
+        let random = &mut Random::new(config.seed).named("head");
+        let head = Head { mix: config.mix, ..Head::new(&config.model, random) };
         let word_pieces = WordPieces::load(&config.encoder)?;
         let model = Trainee::new(engine, word_pieces, config.model.clone(), head)?;
         Ok(Self { test, left_out, ..Self::start(config, model, train, dev)? })
@@ -319,6 +320,7 @@ impl Trainer {
             head_rate,
             transition_rate,
             scale_rate,
+            mix_rate,
             weight_decay,
             warmup,
             clip,
@@ -336,7 +338,7 @@ impl Trainer {
         let warm_up = times(n_updates, warmup.into());
         let factor = Schedule { warm_up, n_updates }.factor(self.progress.update);
         let rates = Rates { learning_rate: encoder_rate, weight_decay }.scaled(factor);
-        let head_rates = [scale_rate, transition_rate, None]
+        let head_rates = [scale_rate, transition_rate, mix_rate]
             .map(|rate| rate.unwrap_or(head_rate))
             .map(|learning_rate| Rates { learning_rate, weight_decay: 0.0 }.scaled(factor));
 

@@ -140,6 +140,19 @@ fn transitions_may_have_a_rate_of_their_own() {
 }
 
 #[test]
+fn what_the_scorer_mixes_may_stay_where_it_starts() {
+    let mut config = short_config();
+    config.model.scorer = crate::emission::ScorerKind::Fitted;
+    config.optimizer.mix_rate = Some(0.0);
+    let mut trainer = trainer(config, Vec::new());
+    let before = *trainer.tagger().head();
+    assert!(trainer.by_ref().all(|step| step.is_ok()));
+    let after = *trainer.tagger().head();
+    assert_eq!(after.mix, before.mix);
+    assert_ne!(after.transitions, before.transitions);
+}
+
+#[test]
 fn a_run_that_diverges_stops_with_a_diagnosis() {
     let mut trainer = trainer(short_config(), Vec::new());
     trainer.model.head.scale = f32::INFINITY;

@@ -130,6 +130,7 @@ pub(super) fn config(base: &Tagger, plan: &Plan, choice: Choice, seed: u64) -> C
         memory_mib: MEMORY_MIB,
         data: Data::default(),
         model: base.settings().clone(),
+        mix: base.head().mix,
         optimizer: Optimizer {
             encoder_rate: choice.rate,
             head_rate: HEAD_RATE,
