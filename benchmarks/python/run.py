@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The Python package against the command and against PyTorch, interleaved. Prints Markdown.
 
-    python benchmarks/python/run.py [--n 10000] [--rounds 5] [--threads 1] [--core 1] [--pytorch]
+    python benchmarks/python/run.py [--n 10000] [--rounds 5] [--threads 1] [--core 1] [--join 1] [--pytorch]
 
 Needs the wheel and pyarrow in the Python that runs this; `--pytorch` also torch, transformers and tokenizers, and runs `plain.py` in the
-same process after it has given the same spans as fewtag for all sentences. The sentences are made here. The command is the one of the
-wheel. Every side has tagged 100 sentences before the clock starts, so that loading and import stand in rows of their own. A round runs
+same process after it has given the same spans as fewtag for all sentences. The sentences are made here; `--join 3` makes long ones of
+three each. The command is the one of the wheel. Every side has tagged 100 sentences before the clock starts, so that loading and import stand in rows of their own. A round runs
 every side once, in turn; a rate is the median over rounds, a ratio the median of the ratios within rounds. Processor time is that of
 the side's process: on a machine that others use it says more than the clock.
 """
@@ -103,7 +103,8 @@ def started(code: str, environment: dict) -> float:
 
 def report(args, rounds: list[dict[str, Times]]) -> None:
     print(f"# {time.strftime('%Y-%m-%d')}, {processor()}, {args.threads} thread(s), commit {commit()}\n")
-    print(f"{args.n:,} sentences of 4 to 10 words, {len(EXAMPLES)} examples, {args.rounds} rounds.\n")
+    words = sum(len(text.split()) for text in args.texts) / args.n
+    print(f"{args.n:,} sentences of {words:.1f} words on average, {len(EXAMPLES)} examples, {args.rounds} rounds.\n")
     print("| side | sentences a second | beside the command | sentences a processor second | beside the command |\n|---|---:|---:|---:|---:|")
     for name in rounds[0]:
         row = f"| {name} |"
@@ -121,7 +122,7 @@ def report(args, rounds: list[dict[str, Times]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, value in {"n": 10_000, "rounds": 5, "threads": 1}.items():
+    for name, value in {"n": 10_000, "rounds": 5, "threads": 1, "join": 1}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--core", type=int, help="run everything on this core")
     parser.add_argument("--pytorch", action="store_true", help="also PyTorch, in this process")
@@ -130,7 +131,9 @@ def main() -> None:
         os.sched_setaffinity(0, {args.core})
     environment = {**os.environ, "RAYON_NUM_THREADS": str(args.threads)}
     fewtag.set_threads(args.threads)
-    music, texts, rounds = fewtag.adapt(EXAMPLES), sentences(args.n), []
+    music, rounds = fewtag.adapt(EXAMPLES), []
+    parts = sentences(args.n * args.join)
+    args.texts = texts = [" and ".join(parts[i :: args.n]) for i in range(args.n)]
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
         music.save(directory / "music.fewtag")
