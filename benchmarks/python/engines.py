@@ -42,6 +42,7 @@ class Spark:
         from pyspark.sql import SparkSession
 
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.master(f"local-cluster[{workers},1,1024]").config("spark.ui.enabled", "false")
         # One worker must not begin before all are there.
         builder = builder.config("spark.scheduler.minRegisteredResourcesRatio", "1.0")

@@ -15,10 +15,12 @@ from collections.abc import Iterable, Iterator
 import fewtag
 
 N = int(os.environ.get("FEWTAG_ENGINE_ROWS", "100000"))
+#: With so many labels the tiny model finds spans in most rows.
 EXAMPLES = [
-    "play [jazz](genre) by [anna](artist) [tonight](time)",
-    "add [the queen](artist) to my [party](playlist) playlist",
-    "put some [pop](genre) on [tomorrow morning](time)",
+    "play [jazz](genre) [mary](artist)",
+    "[queen](artist) to [party](playlist)",
+    "[pop](genre) [tonight](time)",
+    "[rock](genre) [john](artist) [best list](playlist) [next week](time)",
 ]
 #: Words of the tiny encoder, words that it knows by their letters only, and characters that take several bytes.
 _WORDS = "play add some jazz pop rock by john mary queen to my best party list tonight next week Björk 大貫妙子 🎷 sade".split()
@@ -81,13 +83,11 @@ def check_same(found: bytes, wanted: bytes) -> None:
         raise AssertionError(f"{len(theirs)} lines for {len(ours)}, from line {at} on: {theirs[at : at + 1]} for {ours[at : at + 1]}")
 
 
-def working(command: str) -> Iterator[int]:
-    """The other processes with this in their command line in which a thread of fewtag is computing."""
+def working() -> Iterator[int]:
+    """The processes that this one started, or they in turn, in which a thread of fewtag is computing."""
     for entry in os.listdir("/proc"):
         try:
-            if not entry.isdigit() or int(entry) == os.getpid():
-                continue
-            if command not in pathlib.Path(f"/proc/{entry}/cmdline").read_text():
+            if not entry.isdigit() or not _is_below(int(entry)):
                 continue
             for thread in os.listdir(f"/proc/{entry}/task"):
                 name, state = pathlib.Path(f"/proc/{entry}/task/{thread}/stat").read_text().rsplit(")", 1)
@@ -96,6 +96,15 @@ def working(command: str) -> Iterator[int]:
                     break
         except (FileNotFoundError, ProcessLookupError):
             continue
+
+
+def _is_below(pid: int) -> bool:
+    """Whether a process descends from this one: another's must never be killed."""
+    while pid > 1:
+        pid = parent(pid)
+        if pid == os.getpid():
+            return True
+    return False
 
 
 def parent(pid: int) -> int:

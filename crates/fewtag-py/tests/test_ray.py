@@ -78,10 +78,11 @@ def test_a_killed_worker_costs_time_and_no_rows(cluster, tiny, given, wanted, tm
         while not killed and time.monotonic() < deadline:
             # In the middle: some batches are done, so their answers must not come twice, and some are not.
             if sum(map(len, noted().values())) * BATCH > len(given) / 4:
-                for pid in many_rows.working("ray::"):
+                for pid in many_rows.working():
                     os.kill(pid, signal.SIGKILL)
                     killed.append(pid)
                     break
+            time.sleep(0.002)
 
     killer = threading.Thread(target=kill)
     killer.start()

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -20,6 +21,7 @@ def session():
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session = (
         SparkSession.builder.master("local-cluster[2,1,1024]")
         .config("spark.ui.enabled", "false")
@@ -72,15 +74,17 @@ def test_a_killed_worker_costs_time_and_no_rows(session, tiny, given, wanted, wh
     def kill():
         deadline = time.monotonic() + 120
         while not killed and time.monotonic() < deadline:
-            stages.update(tracker.getActiveStagesIds())
+            stages.update(tracker.getActiveStageIds())
             # In the middle: some parts are done, so their answers must not come twice, and some are not.
-            if any(tracker.getStageInfo(stage).numCompletedTasks >= 2 for stage in stages):
-                for pid in many_rows.working("pyspark"):
+            known = filter(None, map(tracker.getStageInfo, stages))
+            if any(stage.numCompletedTasks >= 2 for stage in known):
+                for pid in many_rows.working():
                     if whom == "the executor above it":
                         pid = many_rows.parent(many_rows.parent(pid))
                     os.kill(pid, signal.SIGKILL)
                     killed.append(pid)
                     break
+            time.sleep(0.002)
 
     killer = threading.Thread(target=kill)
     killer.start()
