@@ -23,7 +23,7 @@ packages() {
 packages &
 fetching=$!
 
-export CARGO_TARGET_DIR=$root/target # What the workspace's own builds compiled is used again.
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target} # What the workspace's own builds compiled is used again.
 cargo fmt --check --manifest-path crates/fewtag-py/Cargo.toml
 cargo clippy --locked --manifest-path crates/fewtag-py/Cargo.toml -- -D warnings
 python3 -m venv "$dir/build"
