@@ -1,4 +1,4 @@
-//! Arrow in and out through the PyCapsule interface: pandas, polars, pyarrow and `DuckDB` hand over columns without a copy.
+//! Arrow in and out through the `PyCapsule` interface: pandas, polars, pyarrow and `DuckDB` hand over columns without a copy.
 //!
 //! A column comes as a stream of arrays (`__arrow_c_stream__`) or as one array (`__arrow_c_array__`); what is found goes out
 //! as a stream of record batches with the columns `spans` and `error` (`fewtag_table::columns`).
@@ -34,6 +34,10 @@ impl Tagged {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 
+    #[expect(
+        clippy::unused_self,
+        reason = "the protocol asks an object, and all tables have one schema"
+    )]
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(&schema()).map_err(broken)?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")

@@ -23,6 +23,9 @@ static MODELS: Mutex<Option<HashMap<Option<PathBuf>, Tagger>>> = Mutex::new(None
 /// A span as Python gets it: first character, one past the last, label, text, probability.
 type SpanTuple = (usize, usize, String, String, f64);
 
+/// A labelled stretch of an example: first character, one past the last, label.
+type LabelTuple = (usize, usize, String);
+
 /// An answer, or why there is none.
 #[derive(IntoPyObject)]
 enum Outcome {
@@ -39,6 +42,17 @@ pub(crate) struct Core {
     support: Arc<SupportSet>,
     /// Where the model lies, unless it is the built-in one.
     #[pyo3(get)]
+    model: Option<PathBuf>,
+}
+
+/// What a domain is learned with besides its examples: a dictionary with these keys.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Options {
+    labels: Vec<String>,
+    meanings: BTreeMap<String, Option<String>>,
+    thresholds: (f64, BTreeMap<String, f64>),
+    context: Option<String>,
     model: Option<PathBuf>,
 }
 
@@ -66,21 +80,12 @@ fn tagger(py: Python<'_>, dir: Option<&Path>) -> PyResult<Tagger> {
 impl Core {
     /// Learns a domain.
     #[new]
-    #[pyo3(signature = (examples, *, labels, meanings, thresholds, context=None, model=None))]
-    fn new(
-        py: Python<'_>,
-        examples: &Examples,
-        labels: Vec<String>,
-        meanings: BTreeMap<String, Option<String>>,
-        thresholds: (f64, BTreeMap<String, f64>),
-        context: Option<&str>,
-        model: Option<PathBuf>,
-    ) -> PyResult<Self> {
-        let support = support_set(examples.sentences.clone(), &labels, meanings)?;
-        let thresholds = checked(thresholds, &support)?;
-        let mut tagger = tagger(py, model.as_deref())?;
-        if let Some(name) = context {
-            let context = match name {
+    fn new(py: Python<'_>, examples: &Examples, options: Options) -> PyResult<Self> {
+        let support = support_set(examples.sentences.clone(), &options.labels, options.meanings)?;
+        let thresholds = checked(options.thresholds, &support)?;
+        let mut tagger = tagger(py, options.model.as_deref())?;
+        if let Some(name) = options.context {
+            let context = match name.as_str() {
                 "paired" => Context::Paired,
                 "separate" => Context::Separate,
                 _ => return Err(ModelError::new_err("a context is `paired` or `separate`")),
@@ -88,7 +93,7 @@ impl Core {
             let settings = ModelSettings { context, ..tagger.settings().clone() };
             tagger = tagger.with_settings(settings).map_err(raise)?;
         }
-        Self::learn(py, tagger, support, thresholds, model)
+        Self::learn(py, tagger, support, thresholds, options.model)
     }
 
     /// Opens the saved domain of a file.
@@ -191,7 +196,7 @@ impl Core {
 
     /// The examples: text, and its spans.
     #[getter]
-    fn examples(&self) -> Vec<(String, Vec<(usize, usize, String)>)> {
+    fn examples(&self) -> Vec<(String, Vec<LabelTuple>)> {
         let example = |sentence: &Sentence| {
             let labels = data::labels(sentence).into_iter();
             let spans = labels.map(|(at, label)| (at.start, at.end, label)).collect();

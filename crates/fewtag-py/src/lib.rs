@@ -10,14 +10,16 @@ mod examples;
 mod pool;
 mod tune;
 
-use std::ffi::OsString;
-
-use pyo3::prelude::*;
+use pyo3::pymodule;
 
 /// The extension module.
 #[pymodule]
 mod _fewtag {
-    use super::*;
+    use std::ffi::OsString;
+
+    use pyo3::prelude::*;
+
+    use super::errors;
 
     #[pymodule_export]
     use super::arrow::Tagged;

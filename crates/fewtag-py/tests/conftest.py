@@ -1,5 +1,6 @@
-"""What tests share: a domain, and many sentences made here."""
+"""What tests share: domains, and many sentences made here."""
 
+import many_rows
 import pytest
 
 import fewtag
@@ -23,3 +24,28 @@ def sentences(n: int) -> list[str]:
 @pytest.fixture(scope="session")
 def music() -> fewtag.Domain:
     return fewtag.adapt(EXAMPLES)
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory):
+    return many_rows.tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="session")
+def tiny(tiny_model) -> fewtag.Domain:
+    """A domain of a tiny model."""
+    return fewtag.adapt(many_rows.EXAMPLES, model=tiny_model)
+
+
+@pytest.fixture(scope="session")
+def given() -> list[many_rows.Row]:
+    """The rows that engines are given."""
+    return many_rows.rows(many_rows.N)
+
+
+@pytest.fixture(scope="session")
+def wanted(tiny, given) -> bytes:
+    """What one process answers for them."""
+    lines = many_rows.expected(tiny, given)
+    assert lines.count(b'"label"') > many_rows.N / 2 and all(lines.count(f'"label": "{label}"'.encode()) > 100 for label in tiny.labels)
+    return lines

@@ -5,16 +5,14 @@ import signal
 import threading
 import time
 
+import many_rows
 import pytest
-from conftest import sentences
-
-import fewtag
 
 ray = pytest.importorskip("ray")
 pa = pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.engine
 
-N = int(os.environ.get("FEWTAG_ENGINE_ROWS", "2000"))
+PARTS, BATCH = 8, 1000
 
 
 @pytest.fixture(scope="module")
@@ -30,24 +28,26 @@ def cluster():
     cluster.shutdown()
 
 
-def table(n):
-    texts = [None if i % 97 == 3 else text for i, text in enumerate(sentences(n))]
-    return pa.table({"id": list(range(n)), "text": texts})
+def dataset(given):
+    ids, texts = zip(*given)
+    return ray.data.from_arrow(pa.table({"id": ids, "text": texts})).repartition(PARTS)
 
 
-def expected(music, given):
-    return [found and found.to_dict()["spans"] for found in music.tag(given["text"].to_pylist())]
-
-
-def test_the_same_answers_as_one_process_in_the_same_order(cluster, music):
+def answers(dataset, domain):
+    """The rows with their spans and errors, as bytes and in the order in which they come."""
     import fewtag.ray
 
-    given = table(N)
-    dataset = ray.data.from_arrow(given).repartition(8)
-    found = fewtag.ray.tag(dataset, music, batch_size=100).take_all()
-    assert [row["id"] for row in found] == list(range(N))
-    assert [row["spans"] for row in found] == expected(music, given)
-    assert all(row["error"] is None for row in found)
+    found = fewtag.ray.tag(dataset, domain, batch_size=BATCH).iter_batches(batch_format="pyarrow", batch_size=None)
+    return many_rows.lines(tuple(row.values()) for table in found for row in table.to_pylist())
+
+
+def test_the_same_answers_as_one_process_in_the_same_order(cluster, tiny, given, wanted):
+    many_rows.check_same(answers(dataset(given), tiny), wanted)
+
+
+def test_the_built_in_model_answers_as_in_one_process(cluster, music):
+    few = many_rows.rows(200)
+    many_rows.check_same(answers(dataset(few), music), many_rows.expected(music, few))
 
 
 def test_a_bad_row_is_a_null_with_its_reason(cluster, music):
@@ -61,44 +61,37 @@ def test_a_bad_row_is_a_null_with_its_reason(cluster, music):
         fewtag.ray.tag(dataset, music)
 
 
-def test_a_killed_worker_costs_time_and_no_rows(cluster, music):
-    import fewtag.ray
-
-    given = table(N)
+def test_a_killed_worker_costs_time_and_no_rows(cluster, tiny, given, wanted, tmp_path):
     killed = []
 
+    def note(table):
+        """Who has which rows: Ray does this and the tagging in one task."""
+        with open(tmp_path / str(os.getpid()), "a") as file:
+            file.write(f"{table['id'][0]}\n")
+        return table
+
+    def noted():
+        return {int(file.name): file.read_text().split() for file in tmp_path.iterdir()}
+
     def kill():
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not killed and time.monotonic() < deadline:
-            for pid in working():
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
-                return
-            time.sleep(0.05)
+            # In the middle: some batches are done, so their answers must not come twice, and some are not.
+            if sum(map(len, noted().values())) * BATCH > len(given) / 4:
+                for pid in many_rows.working():
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+                    break
+            time.sleep(0.002)
 
     killer = threading.Thread(target=kill)
     killer.start()
-    found = fewtag.ray.tag(ray.data.from_arrow(given).repartition(8), music, batch_size=100).take_all()
+    watched = dataset(given).map_batches(note, batch_format="pyarrow", batch_size=BATCH)
+    found = answers(watched, tiny)
     killer.join()
     assert killed, "there was a worker to kill"
-    assert [row["id"] for row in found] == list(range(N))
-    assert [row["spans"] for row in found] == expected(music, given)
-
-
-def working():
-    """The worker processes of Ray whose fewtag threads are running."""
-    for entry in os.listdir("/proc"):
-        try:
-            if not entry.isdigit() or int(entry) == os.getpid():
-                continue
-            with open(f"/proc/{entry}/cmdline") as file:
-                if not file.read().startswith("ray::"):
-                    continue
-            for thread in os.listdir(f"/proc/{entry}/task"):
-                with open(f"/proc/{entry}/task/{thread}/stat") as file:
-                    stat = file.read()
-                if "(fewtag-" in stat and stat.rsplit(")", 1)[1].split()[0] == "R":
-                    yield int(entry)
-                    break
-        except (FileNotFoundError, ProcessLookupError):
-            continue
+    rows = noted()
+    lost = rows.pop(killed[0], [])[-1:]
+    again = [one for one in lost for others in rows.values() if one in others]
+    assert again, "the killed worker held rows, and Ray gave them to another"
+    many_rows.check_same(found, wanted)

@@ -14,6 +14,7 @@ import pytest
 from conftest import sentences
 
 import fewtag
+from fewtag import _worker
 
 TEXTS = sentences(60)
 
@@ -169,5 +170,15 @@ def test_threads_can_be_set(music):
         fewtag.set_threads(1)
         assert fewtag.threads() == 1
         assert _tag(music, TEXTS) == expected
+    finally:
+        fewtag.set_threads(usual)
+
+
+def test_a_worker_of_a_cluster_opens_a_domain_once_with_the_threads_that_it_is_given(music):
+    usual, sent = fewtag.threads(), _worker.state(music)
+    try:
+        opened = _worker.opened(sent, 1)
+        assert fewtag.threads() == 1 and len(sent[0]) < 10_000
+        assert _worker.opened(_worker.state(music), 1) is opened and _tag(opened, TEXTS) == _tag(music, TEXTS)
     finally:
         fewtag.set_threads(usual)

@@ -2,29 +2,18 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 
+import many_rows
 import pytest
-from conftest import sentences
-
-import fewtag
 
 pyspark = pytest.importorskip("pyspark")
-pa = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.engine
 
-N = int(os.environ.get("FEWTAG_ENGINE_ROWS", "2000"))
-
-
-def rows(n):
-    """Row number and text; some are missing."""
-    return [(i, None if i % 97 == 3 else text) for i, text in enumerate(sentences(n))]
-
-
-def expected(music, given):
-    answers = music.tag([text for _, text in given])
-    return [(i, text, found and found.to_dict()["spans"]) for (i, text), found in zip(given, answers)]
+PARTS = 8
 
 
 @pytest.fixture(scope="module")
@@ -32,33 +21,35 @@ def session():
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session = (
         SparkSession.builder.master("local-cluster[2,1,1024]")
         .config("spark.ui.enabled", "false")
         .config("spark.executor.memory", "1g")
-        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "500")
-        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "2000")
         .getOrCreate()
     )
     yield session
     session.stop()
 
 
-def collected(frame):
-    return [
-        (row.id, row.text, None if row.spans is None else [span.asDict() for span in row.spans]) for row in frame.collect()
-    ]
-
-
-def test_the_same_answers_as_one_process(session, music):
+def answers(session, domain, given):
+    """The rows with their spans and errors, as bytes and in the order in which they come."""
     import fewtag.spark
 
-    given = rows(N)
-    frame = session.createDataFrame(session.sparkContext.parallelize(given, 8), "id long, text string")
-    tagged = fewtag.spark.tag(frame, music)
+    rows = session.sparkContext.parallelize(given, PARTS)
+    tagged = fewtag.spark.tag(session.createDataFrame(rows, "id long, text string"), domain)
     assert tagged.schema["spans"].dataType.simpleString() == fewtag.spark.SPANS
-    found = collected(tagged)
-    assert found == expected(music, given), "the same rows in the same order"
+    return many_rows.lines(tuple(row.values()) for row in tagged.toArrow().to_pylist())
+
+
+def test_the_same_answers_as_one_process_in_the_same_order(session, tiny, given, wanted):
+    many_rows.check_same(answers(session, tiny, given), wanted)
+
+
+def test_the_built_in_model_answers_as_in_one_process(session, music):
+    few = many_rows.rows(200)
+    many_rows.check_same(answers(session, music, few), many_rows.expected(music, few))
 
 
 def test_a_bad_row_is_a_null_with_its_reason(session, music):
@@ -76,45 +67,30 @@ def test_a_bad_row_is_a_null_with_its_reason(session, music):
     assert fewtag.spark.tag(empty, music).collect() == []
 
 
-def test_a_killed_worker_costs_time_and_no_rows(session, music):
-    import fewtag.spark
-
-    given = rows(N)
-    frame = session.createDataFrame(session.sparkContext.parallelize(given, 8), "id long, text string")
-    killed = []
+@pytest.mark.parametrize("whom", ["the Python worker", "the executor above it"])
+def test_a_killed_worker_costs_time_and_no_rows(session, tiny, given, wanted, whom):
+    tracker, stages, killed = session.sparkContext.statusTracker(), set(), []
 
     def kill():
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not killed and time.monotonic() < deadline:
-            for pid in python_workers():
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
-                return
-            time.sleep(0.05)
+            stages.update(tracker.getActiveStageIds())
+            # In the middle: some parts are done, so their answers must not come twice, and some are not.
+            known = filter(None, map(tracker.getStageInfo, stages))
+            if any(stage.numCompletedTasks >= 2 for stage in known):
+                for pid in many_rows.working():
+                    if whom == "the executor above it":
+                        pid = many_rows.parent(many_rows.parent(pid))
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+                    break
+            time.sleep(0.002)
 
-    # Workers that wait idle from before would die unnoticed: the threads of fewtag say who is at work.
     killer = threading.Thread(target=kill)
     killer.start()
-    found = collected(fewtag.spark.tag(frame, music))
+    found = answers(session, tiny, given)
     killer.join()
     assert killed, "there was a worker to kill"
-    assert found == expected(music, given)
-
-
-def python_workers():
-    """The processes below this one whose fewtag threads are running."""
-    for entry in os.listdir("/proc"):
-        try:
-            if not entry.isdigit() or int(entry) == os.getpid():
-                continue
-            with open(f"/proc/{entry}/cmdline") as file:
-                if "pyspark" not in file.read():
-                    continue
-            for thread in os.listdir(f"/proc/{entry}/task"):
-                with open(f"/proc/{entry}/task/{thread}/stat") as file:
-                    stat = file.read()
-                if "(fewtag-" in stat and stat.rsplit(")", 1)[1].split()[0] == "R":
-                    yield int(entry)
-                    break
-        except (FileNotFoundError, ProcessLookupError):
-            continue
+    failed = sum(tracker.getStageInfo(stage).numFailedTasks for stage in stages)
+    assert failed > 0, "the killed worker held rows, and Spark had to give them to another"
+    many_rows.check_same(found, wanted)

@@ -43,15 +43,14 @@ def adapt(
     >>> music.labels
     ['artist', 'genre']
     """
-    core = _fewtag.Core(
-        gather(examples),
-        labels=list(labels),
-        meanings=dict(meanings or {}),
-        thresholds=_thresholds(threshold),
-        context=context,
-        model=None if model is None else os.fspath(model),
-    )
-    return Domain(core)
+    options: _fewtag._Options = {
+        "labels": list(labels),
+        "meanings": dict(meanings or {}),
+        "thresholds": _thresholds(threshold),
+        "context": context,
+        "model": None if model is None else os.fspath(model),
+    }
+    return Domain(_fewtag.Core(gather(examples), options))
 
 
 def open(path: Path, *, model: Path | None = None) -> Domain:

@@ -1,5 +1,5 @@
 from os import PathLike
-from typing import Any
+from typing import Any, TypedDict
 
 __version__: str
 
@@ -25,17 +25,15 @@ class Tagged:
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+class _Options(TypedDict):
+    labels: list[str]
+    meanings: dict[str, str | None]
+    thresholds: _Thresholds
+    context: str | None
+    model: str | None
+
 class Core:
-    def __init__(
-        self,
-        examples: Examples,
-        *,
-        labels: list[str],
-        meanings: dict[str, str | None],
-        thresholds: _Thresholds,
-        context: str | None = None,
-        model: str | PathLike[str] | None = None,
-    ) -> None: ...
+    def __init__(self, examples: Examples, options: _Options) -> None: ...
     @staticmethod
     def read(path: str | PathLike[str], model: str | PathLike[str] | None = None) -> Core: ...
     @staticmethod

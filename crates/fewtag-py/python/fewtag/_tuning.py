@@ -15,9 +15,10 @@ from ._progress import Progress
 class Tuning:
     """F1 in per cent on examples that were left out in turn, before and after tuning.
 
-    `verdict` is `tuned` or, where the model stayed as it was, `not_worth_it`. `tuned` is then the best that was tried. `gain` has the
-    standard error `spread`; `labels` has (label, spans, untuned, tuned) rows. Of a domain that was opened from a file, gain's error and
-    rows are not known.
+    `verdict` is `tuned` or, where the model stayed as it was, `not_worth_it`; `tuned` is then the best that was tried. If `minutes` were
+    over first it may be `tuned_less` (with fewer updates than gained most), `stopped` (it would have been worth it) or `unknown` (nothing
+    was judged). `gain` has the standard error `spread`; `labels` has (label, spans, untuned, tuned) rows. Of a domain that was opened
+    from a file, gain's error and rows are not known.
     """
 
     verdict: str
