@@ -8,6 +8,7 @@ use crate::domain_file::DomainFile;
 use crate::emission::{ScorerKind, Similarity};
 use crate::encoder::{Precision, Storage};
 use crate::model;
+use crate::settings::Context;
 use crate::tag::Slot;
 
 fn settings() -> ModelSettings {
