@@ -92,7 +92,9 @@ pub async fn start(config: Config, tagger: Tagger) -> Result<App, StartError> {
     if config.keys.is_empty() && !config.open_to_all && !config.listen.ip().is_loopback() {
         return Err(StartError::NoKey(config.listen));
     }
-    let store = Store::open(&config.database, tagger.checksum().unwrap_or_default()).await.map_err(StartError::Database)?;
+    let store = Store::open(&config.database, tagger.checksum().unwrap_or_default())
+        .await
+        .map_err(StartError::Database)?;
     let metrics = Arc::new(Metrics::default());
     let queue = Queue::start(&config.limits, Arc::clone(&metrics));
     // Most of what is kept are domains as they are; a quarter is for examples of domains that are being changed.

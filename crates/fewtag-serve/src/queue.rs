@@ -226,7 +226,8 @@ fn by_encoder(items: &[&Item]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (at, item) in items.iter().enumerate() {
         let tagger = item.learner.tagger();
-        let shared = |group: &&mut Vec<usize>| items[group[0]].learner.tagger().shares_encoder(tagger);
+        let shared =
+            |group: &&mut Vec<usize>| items[group[0]].learner.tagger().shares_encoder(tagger);
         match groups.iter_mut().find(shared) {
             Some(group) => group.push(at),
             None => groups.push(vec![at]),

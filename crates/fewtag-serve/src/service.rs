@@ -62,7 +62,8 @@ impl Shared {
             let tagger = file.and_then(|file| file.tagger(&base, &place));
             tagger.map_err(|error| {
                 tracing::error!(error = chain(&error), "tuned weights cannot be used");
-                let message = "its tuned weights are damaged; `tune/undo` goes back to those before";
+                let message =
+                    "its tuned weights are damaged; `tune/undo` goes back to those before";
                 ApiError::new(Code::Internal, message)
             })
         });

@@ -150,11 +150,7 @@ fn read(bytes: &[u8], options: &ReadOptions) -> ApiResult<(Content, Vec<String>)
 
 /// The examples and labels of a saved domain, and its weights if it was tuned for this model. Of the rest of its settings nothing is
 /// taken: they are its model's.
-fn read_saved(
-    bytes: &[u8],
-    tagger: &Tagger,
-    limits: &Limits,
-) -> ApiResult<(Content, Vec<String>)> {
+fn read_saved(bytes: &[u8], tagger: &Tagger, limits: &Limits) -> ApiResult<(Content, Vec<String>)> {
     let domain = DomainFile::from_bytes(bytes, Path::new("file"))?;
     let (declared, mut notes) = (of_support(domain.support()), Vec::new());
     let examples = examples(domain.support().sentences(), &mut notes)?;

@@ -42,8 +42,9 @@ impl Expected {
     pub fn check(&self, name: &str, version: i64) -> ApiResult<()> {
         match self {
             Self::OneOf(wanted) if !wanted.contains(&version) => {
-                let message =
-                    format!("`{name}` was changed meanwhile and has version {version}: read it again");
+                let message = format!(
+                    "`{name}` was changed meanwhile and has version {version}: read it again"
+                );
                 Err(ApiError::new(Code::VersionConflict, message).at("If-Match"))
             }
             _ => Ok(()),

@@ -87,7 +87,8 @@ impl Store {
         (name, version): (&str, i64),
         Weights { file, figures }: Weights,
     ) -> Result<(), sqlx::Error> {
-        let insert = "INSERT INTO tuned (domain, version, model, figures, file) VALUES ($1, $2, $3, $4, $5)";
+        let insert =
+            "INSERT INTO tuned (domain, version, model, figures, file) VALUES ($1, $2, $3, $4, $5)";
         let insert = sqlx::query(insert).bind(name).bind(version).bind(&self.model);
         insert.bind(json(&figures)).bind(file).execute(&mut *connection).await?;
         let delete = "DELETE FROM tuned WHERE domain = $1 AND model = $2 AND version NOT IN \

@@ -176,7 +176,8 @@ impl Shared {
 fn status(row: Option<TuningRow>, tuned: Option<TunedInfo>) -> TuningStatus {
     let of = |number: fn(&TuningRow) -> i64| row.as_ref().map(number);
     let (version, asked) = (of(|row| row.version), of(|row| row.asked));
-    let (result, ended) = (row.as_ref().and_then(|row| row.result), row.as_ref().and_then(|row| row.ended));
+    let (result, ended) =
+        (row.as_ref().and_then(|row| row.result), row.as_ref().and_then(|row| row.ended));
     let state = row.as_ref().map(|row| row.state);
     let (progress, report, message) =
         row.map_or((None, None, None), |row| (row.progress, row.report, row.message));

@@ -96,7 +96,7 @@ fn tune_here(task: Task, watched: &Watched) -> Result<Option<Ended>, String> {
     let (mut follower, start) = (Follower::new(tuning.plan()), Instant::now());
     while let Some(event) = tuning.next() {
         let progress = follower.add(&event.map_err(told)?, start.elapsed().as_secs());
-        let progress = serde_json::to_value(progress).expect("plain structures are JSON");
+        let progress = json(progress);
         *watched.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
         if watched.stop.load(Ordering::Relaxed) {
             return Ok(None);
@@ -107,7 +107,9 @@ fn tune_here(task: Task, watched: &Watched) -> Result<Option<Ended>, String> {
     let mut message = match report.verdict {
         Verdict::Tuned | Verdict::TunedLess => String::new(),
         Verdict::Unknown => failures(&report.failures),
-        _ => "no way of tuning gained more than chance would: the domain stays as it was".to_owned(),
+        _ => {
+            "no way of tuning gained more than chance would: the domain stays as it was".to_owned()
+        }
     };
     if n_contradictions > 0 {
         let warning = format!(
@@ -121,8 +123,13 @@ fn tune_here(task: Task, watched: &Watched) -> Result<Option<Ended>, String> {
         (None, Verdict::Unknown) => TuningState::Failed,
         (None, _) => TuningState::NotWorthIt,
     };
-    let report = serde_json::to_value(&report).expect("plain structures are JSON");
-    Ok(Some(Ended { state, report: Some(report), message, weights }))
+    Ok(Some(Ended { state, report: Some(json(&report)), message, weights }))
+}
+
+/// A value as a client reads it: by way of text, which has `f32` in its own digits.
+fn json(value: &impl serde::Serialize) -> Value {
+    let text = serde_json::to_string(value).expect("plain structures are JSON");
+    serde_json::from_str(&text).expect("it was just written")
 }
 
 fn failures(reasons: &[String]) -> String {
@@ -147,7 +154,9 @@ impl Weights {
         let place = Path::new("the tuned domain");
         let n_bytes = domain.tuned_bytes();
         if n_bytes > most_bytes {
-            return Err(format!("its weights have {n_bytes} bytes, at most {most_bytes} are taken (--max-tuned)"));
+            return Err(format!(
+                "its weights have {n_bytes} bytes, at most {most_bytes} are taken (--max-tuned)"
+            ));
         }
         let file = domain.to_bytes();
         let again = DomainFile::from_bytes(&file, place).map_err(|error| chain(&error))?;

@@ -88,7 +88,8 @@ impl Worker {
     async fn follow(&self, held: &Held, version: i64, mut run: Run) -> Option<Ended> {
         loop {
             // A database that is away does not end a run: it is only not heard of.
-            let is_unwanted = matches!(self.store.beat(held, version, &run.progress()).await, Ok(false));
+            let is_unwanted =
+                matches!(self.store.beat(held, version, &run.progress()).await, Ok(false));
             if is_unwanted || self.is_stopping() {
                 run.stop().await;
                 return None;

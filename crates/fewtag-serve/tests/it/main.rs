@@ -76,8 +76,12 @@ fn tagger_of(settings: ModelSettings) -> Tagger {
 fn drawn(settings: ModelSettings, seed: u64) -> Tagger {
     let dir = tempfile::tempdir().unwrap();
     // From files, so that it has the checksum that saved domains name.
-    model::save(&model::from_encoder(&encoder(), settings, seed).unwrap(), dir.path(), Storage::F32)
-        .unwrap();
+    model::save(
+        &model::from_encoder(&encoder(), settings, seed).unwrap(),
+        dir.path(),
+        Storage::F32,
+    )
+    .unwrap();
     model::load(dir.path()).unwrap()
 }
 
