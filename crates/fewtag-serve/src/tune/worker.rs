@@ -7,7 +7,7 @@ use fewtag::Tagger;
 
 use super::Signals;
 use super::run::{Run, Task};
-use crate::error::ApiResult;
+use crate::error::{ApiResult, Code};
 use crate::labels;
 use crate::metrics::Metrics;
 use crate::service::blocking;
@@ -63,15 +63,15 @@ impl Worker {
         self.metrics.tuning(true);
         let ended = match self.prepare(held).await {
             Ok((version, task)) => self.follow(held, version, Run::start(task)).await,
+            Err(error) if error.code == Code::StorageUnavailable => None,
             Err(error) => Some(Ended::failed(error.message)),
         };
-        match ended {
-            Some(ended) => self.end(held, ended).await,
-            None if self.is_stopping() => {
-                // If the database is away, the lease runs out instead.
-                let _ = self.store.release_tuning(held).await;
-            }
-            None => tracing::info!(domain = held.domain, "tuning is not wanted any more"),
+        if let Some(ended) = ended {
+            self.end(held, ended).await;
+        } else {
+            tracing::info!(domain = held.domain, "tuning is put back, or was not wanted any more");
+            // If the database is away, the lease runs out instead.
+            let _ = self.store.release_tuning(held).await;
         }
         self.metrics.tuning(false);
     }
@@ -96,6 +96,7 @@ impl Worker {
             }
             tokio::select! {
                 ended = &mut run.ended => {
+                    let _ = self.store.beat(held, version, &run.progress()).await; // The last of the curve.
                     let panicked = || Some(Ended::failed("a fault of ours; the server's log says more".to_owned()));
                     return ended.unwrap_or_else(|_| panicked());
                 }
@@ -107,7 +108,7 @@ impl Worker {
     /// Writes down what became of a run, as soon as the database takes it.
     async fn end(&self, held: &Held, ended: Ended) {
         let state = ended.state;
-        while !self.is_stopping() {
+        loop {
             match self.store.end_tuning(held, ended.clone()).await {
                 Ok(is_wanted) => {
                     tracing::info!(domain = held.domain, ?state, is_wanted, "tuning ended");
@@ -116,6 +117,7 @@ impl Worker {
                     }
                     return;
                 }
+                Err(_) if self.is_stopping() => return, // The lease tells the others.
                 Err(_) => self.pause(self.lease / 15).await,
             }
         }

@@ -160,6 +160,7 @@ async fn a_domain_is_tuned_used_at_once_grown_and_brought_back() {
         assert_eq!((&status["version"], &status["result"]), (&json!(1), &json!(2)));
         assert_eq!(status["tuned"]["figures"], as_sent(&file.figures()));
         let curve = status["progress"]["curve"].as_array().unwrap();
+        assert_eq!(curve.len(), 2, "two folds: {status}");
         assert!(curve.iter().all(|fold| fold["tuned"].as_array().unwrap().len() == 4), "{status}");
 
         let read = server.get(&path).await;
