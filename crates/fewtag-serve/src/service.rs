@@ -32,10 +32,9 @@ impl Shared {
         }
         let (domain, tagger) = loop {
             let domain = self.store.read(name).await?; // Perhaps a newer version already.
-            match self.tagger_of(&domain, &key).await? {
-                Some(tagger) => break (domain, tagger),
-                None => {} // Its weights were taken back meanwhile: it has a newer version.
-            }
+            if let Some(tagger) = self.tagger_of(&domain, &key).await? {
+                break (domain, tagger);
+            } // Otherwise its weights were taken back meanwhile, and it has a newer version.
         };
         let version = domain.version;
         let learner = blocking(move || {

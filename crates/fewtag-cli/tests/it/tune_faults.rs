@@ -39,8 +39,11 @@ fn a_run_that_is_killed_twenty_times_ends_in_the_same_file() {
     assert!(!kept.exists());
 }
 
+/// A record, and checkpoints with their sizes.
+type Contents = (Vec<u8>, Vec<(PathBuf, u64)>);
+
 /// What a run has found out so far, and the names and sizes of its checkpoints; temporary files are no progress.
-fn contents(kept: &Path) -> Option<(Vec<u8>, Vec<(PathBuf, u64)>)> {
+fn contents(kept: &Path) -> Option<Contents> {
     let record = std::fs::read(kept.join("record.json")).ok()?;
     let mut files = Vec::new();
     for directory in std::fs::read_dir(kept).ok()?.flatten() {
@@ -112,7 +115,7 @@ fn a_sentence_that_is_too_long_is_named_and_nothing_is_left_behind() {
     let dir = tempfile::tempdir().unwrap();
     let (support, out) = (sentences(dir.path(), "long.txt", 0..20), path(&dir, "long.fewtag"));
     let mut text = std::fs::read_to_string(&support).unwrap();
-    text.push_str(&format!("{}[rome](city)\n", "far ".repeat(600)));
+    text.extend(["far ".repeat(600).as_str(), "[rome](city)\n"]);
     std::fs::write(&support, text).unwrap();
     let model = model(dir.path());
     let message = failure(&["tune", "--support", &support, "--model", &model, "--out", &out], 1);

@@ -326,7 +326,6 @@ fn now() -> i64 {
     now_ms() / 1000
 }
 
-#[expect(clippy::cast_possible_wrap, reason = "milliseconds since 1970 fit for ever")]
 fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }

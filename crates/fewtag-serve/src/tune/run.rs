@@ -44,7 +44,9 @@ impl Run {
         let watched = Arc::new(Watched::default());
         let run = Self { watched: Arc::clone(&watched), ended };
         // A panic drops the sender, which the receiver is told.
-        std::thread::spawn(move || sender.send(tune(task, &watched)));
+        std::thread::spawn(move || {
+            let _ = sender.send(tune(task, &watched)); // The server may have ended.
+        });
         run
     }
 
@@ -94,7 +96,7 @@ fn tune_here(task: Task, watched: &Watched) -> Result<Option<Ended>, String> {
     let options = Options { seed: seed.unwrap_or(0).into(), minutes, full: false };
     let mut tuning = Tuning::new(&task.tagger, &task.support, options).map_err(told)?;
     let (mut follower, start) = (Follower::new(tuning.plan()), Instant::now());
-    while let Some(event) = tuning.next() {
+    for event in tuning.by_ref() {
         let progress = follower.add(&event.map_err(told)?, start.elapsed().as_secs());
         let progress = json(progress);
         *watched.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
