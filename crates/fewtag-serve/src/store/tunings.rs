@@ -119,7 +119,7 @@ pub struct Ended {
 const MOST_ATTEMPTS: i64 = 3;
 
 impl Store {
-    /// Asks for a tuning, unless the domain has one under way or `most` are waiting.
+    /// Asks for a tuning, unless the domain has one under way or `most` are waiting for servers of this model.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl Store {
         let insert = "INSERT INTO tunings \
              (domain, state, model, options, version, claim, beat, attempts, asked, ended, progress, report, message, result) \
              SELECT $1, 'queued', $6, $2, $3, '', 0, 0, $4, 0, '', '', '', 0 \
-             WHERE (SELECT COUNT(*) FROM tunings WHERE state = 'queued') < $5 \
+             WHERE (SELECT COUNT(*) FROM tunings WHERE state = 'queued' AND model = $6) < $5 \
              ON CONFLICT (domain) DO UPDATE SET state = 'queued', model = $6, options = $2, version = $3, claim = '', beat = 0, \
              attempts = 0, asked = $4, ended = 0, progress = '', report = '', message = '', result = 0 \
              WHERE tunings.state NOT IN ('queued', 'running')";
@@ -170,13 +170,13 @@ impl Store {
     ///
     /// [`Code::StorageUnavailable`].
     pub async fn claim_tuning(&self, claim: &str, lease: Duration) -> ApiResult<Option<Held>> {
-        let free = "(state = 'queued' OR (state = 'running' AND beat < $3)) AND model = $4";
+        let free = "(state = 'queued' OR (state = 'running' AND beat < $3 AND attempts < $5)) AND model = $4";
         let update = format!(
             "UPDATE tunings SET state = 'running', claim = $1, beat = $2, attempts = attempts + 1 WHERE {free} AND \
              domain = (SELECT domain FROM tunings WHERE {free} ORDER BY asked, domain LIMIT 1) RETURNING domain, options"
         );
         let update = sqlx::query(&update).bind(claim).bind(now_ms()).bind(before(lease));
-        let update = update.bind(&self.model);
+        let update = update.bind(&self.model).bind(MOST_ATTEMPTS);
         let Some(row) = update.fetch_optional(&self.pool).await? else { return Ok(None) };
         let (domain, options) = (row.try_get(0)?, parsed(&row, 1)?);
         Ok(Some(Held { domain, claim: claim.to_owned(), options }))

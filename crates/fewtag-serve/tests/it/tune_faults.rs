@@ -63,7 +63,11 @@ async fn a_cancelled_tuning_leaves_the_domain_as_it_was_and_makes_room() {
 
 #[tokio::test]
 async fn examples_that_change_meanwhile_keep_their_change_and_get_the_weights() {
-    for (server, _) in servers(12).await {
+    for (server, tagger) in servers(12).await {
+        server.app.tuner.stop().await;
+        // One that says often how far it has come, so that the change comes before the end.
+        let often = Duration::from_millis(600);
+        let server = beside(&server, &tagger, |config| config.lease = often).await;
         let path = domain(&server, "changed").await;
         start(&server, &path, QUICK).await;
         until(&server, &path, |status| status["progress"]["done"].is_f64()).await;
