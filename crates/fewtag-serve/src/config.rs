@@ -26,6 +26,9 @@ pub struct Config {
     pub limits: Limits,
     /// How long requests in flight may take after a stop was asked for.
     pub drain: Duration,
+    /// A tuning whose server was not heard of for so long is begun anew by another, so the clocks of servers on one database must
+    /// not be that far apart.
+    pub lease: Duration,
 }
 
 /// Where domains are kept.
@@ -58,6 +61,10 @@ pub struct Limits {
     pub batch_cost: usize,
     /// Bytes of what the encoder made of examples that are kept for the next request.
     pub cache: usize,
+    /// Bytes of what tuning added to the model, of one domain.
+    pub tuned: usize,
+    /// Tunings that may wait.
+    pub tunings: usize,
     /// How long a client may take to send a request.
     pub patience: Duration,
 }
@@ -73,6 +80,8 @@ impl Default for Limits {
             queue: 8_192,
             batch_cost: 512,
             cache: 256 << 20,
+            tuned: 6_000_000,
+            tunings: 8,
             patience: Duration::from_secs(30),
         }
     }
@@ -89,6 +98,7 @@ impl Default for Config {
             origins: Vec::new(),
             limits: Limits::default(),
             drain: Duration::from_secs(30),
+            lease: Duration::from_secs(30),
         }
     }
 }

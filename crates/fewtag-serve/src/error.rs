@@ -26,21 +26,27 @@ pub enum Code {
     BatchTooLarge,
     ExplanationTooLarge,
     Unwritable,
+    TooLittle,
+    Untunable,
     Unauthorized,
     ReadOnlyKey,
     OriginNotAllowed,
     NotFound,
     DomainNotFound,
     ExampleNotFound,
+    TuningNotFound,
     MethodNotAllowed,
     RequestTimeout,
     DomainExists,
+    TuningUnderWay,
+    NotTuned,
     VersionConflict,
     BodyTooLarge,
     UnsupportedMediaType,
     HostNotAllowed,
     VersionRequired,
     TooManyRequests,
+    TooManyTunings,
     Overloaded,
     Internal,
     StorageUnavailable,
@@ -55,10 +61,13 @@ impl Code {
             Self::InvalidJson | Self::InvalidHost => StatusCode::BAD_REQUEST,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::ReadOnlyKey | Self::OriginNotAllowed => StatusCode::FORBIDDEN,
-            Self::NotFound | Self::DomainNotFound | Self::ExampleNotFound => StatusCode::NOT_FOUND,
+            Self::NotFound
+            | Self::DomainNotFound
+            | Self::ExampleNotFound
+            | Self::TuningNotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
-            Self::DomainExists => StatusCode::CONFLICT,
+            Self::DomainExists | Self::TuningUnderWay | Self::NotTuned => StatusCode::CONFLICT,
             Self::VersionConflict => StatusCode::PRECONDITION_FAILED,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -72,10 +81,14 @@ impl Code {
             | Self::SupportTooLarge
             | Self::BatchTooLarge
             | Self::ExplanationTooLarge
-            | Self::Unwritable => StatusCode::UNPROCESSABLE_ENTITY,
+            | Self::Unwritable
+            | Self::TooLittle
+            | Self::Untunable => StatusCode::UNPROCESSABLE_ENTITY,
             Self::HostNotAllowed => StatusCode::MISDIRECTED_REQUEST,
             Self::VersionRequired => StatusCode::PRECONDITION_REQUIRED,
-            Self::TooManyRequests | Self::Overloaded => StatusCode::TOO_MANY_REQUESTS,
+            Self::TooManyRequests | Self::TooManyTunings | Self::Overloaded => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::StorageUnavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
@@ -175,6 +188,8 @@ impl From<fewtag::Error> for ApiError {
             | E::DomainFormat { .. }
             | E::Safetensors { .. } => Code::InvalidData,
             E::Unwritable { .. } => Code::Unwritable,
+            E::TooLittle { .. } => Code::TooLittle,
+            E::Untunable { .. } => Code::Untunable,
             _ => Code::Internal,
         };
         Self::new(code, chain(&error))

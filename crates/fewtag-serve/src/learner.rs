@@ -15,6 +15,8 @@ use crate::error::{ApiError, ApiResult};
 /// A support set and what the encoder made of it.
 pub struct Learner {
     tagger: Tagger,
+    /// Which weights the tagger has: the version of the domain that brought them, 0 for those of the server's model.
+    weights: i64,
     support: SupportSet,
     adapted: OnceLock<ApiResult<Adapted>>,
     /// The pieces of each support sentence, without special ones.
@@ -31,20 +33,28 @@ const SCORES_PER_PIECE: usize = 5_000;
 /// The same for comparisons of an explanation: three products, and the JSON of a voice.
 const COMPARISONS_PER_PIECE: usize = 100;
 
+/// Bytes of what a tuned model keeps of the examples that it read, so that a changed example is read alone.
+pub(crate) const KEPT_OF_TUNED: usize = 4 << 20;
+
 impl Learner {
-    /// A learner that has not been read yet.
+    /// A learner that has not been read yet; `weights` tells the tagger from others of its domain.
     ///
     /// # Errors
     ///
     /// If a word cannot be cut into pieces.
-    pub fn new(tagger: &Tagger, support: SupportSet, context: Context) -> ApiResult<Self> {
+    pub fn new(
+        (tagger, weights): (&Tagger, i64),
+        support: SupportSet,
+        context: Context,
+    ) -> ApiResult<Self> {
         let settings = fewtag::ModelSettings { context, ..tagger.settings().clone() };
         let tagger = tagger.with_settings(settings)?;
         let pieces = |s: &fewtag::Sentence| Ok(tagger.word_pieces().split(s.words())?.ids.len());
         let n_pieces = support.sentences().iter().map(pieces).collect::<ApiResult<_>>()?;
         let n_name_pieces = n_name_pieces(&tagger, &support)?;
         let n_compared = n_voices(&support) + support.tag_set().slots().len();
-        Ok(Self { tagger, support, adapted: OnceLock::new(), n_pieces, n_name_pieces, n_compared })
+        let adapted = OnceLock::new();
+        Ok(Self { tagger, weights, support, adapted, n_pieces, n_name_pieces, n_compared })
     }
 
     /// The examples.
@@ -110,13 +120,14 @@ impl Learner {
         n_words.saturating_mul(self.n_compared).div_ceil(COMPARISONS_PER_PIECE)
     }
 
-    /// About how many bytes it takes: mostly the vectors of its words, twice.
+    /// About how many bytes it takes: mostly the vectors of its words, twice, and tuned layers.
     fn bytes(&self) -> usize {
         let width = self.tagger.engine().width();
         let sentences = self.support.sentences().iter();
         let words: usize = sentences.map(fewtag::Sentence::n_words).sum();
         let names = self.support.tag_set().n_tags();
-        (words + names) * (2 * width * size_of::<f32>() + 100)
+        let kept = if self.weights == 0 { 0 } else { KEPT_OF_TUNED };
+        (words + names) * (2 * width * size_of::<f32>() + 100) + self.tagger.own_bytes() + kept
     }
 }
 
@@ -197,6 +208,14 @@ impl Learners {
     #[must_use]
     pub fn find(&self, key: &Key, version: i64) -> Option<Arc<Learner>> {
         self.shelf().find(key, version)
+    }
+
+    /// The model of the version that is kept, if it has these weights.
+    #[must_use]
+    pub fn tagger(&self, key: &Key, weights: i64) -> Option<Tagger> {
+        let shelf = self.shelf();
+        let kept = shelf.learners.peek(key).filter(|kept| kept.learner.weights == weights)?;
+        Some(kept.learner.tagger.clone())
     }
 
     /// Keeps a learner, instead of other versions and of what was not used for the longest time. If another request was faster, its

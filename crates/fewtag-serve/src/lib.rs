@@ -3,6 +3,7 @@
 //! ```text
 //! HTTP ─ api (axum) ─▶ request (all checks) ─▶ queue (cost, batches) ─▶ fewtag::score_all ─▶ answers
 //!                        └─▶ store (SQLite, PostgreSQL): domains with versions ─▶ learner (adapted domains in memory)
+//!                                          └─▶ tune: one domain at a time in the background
 //! ```
 //!
 //! [`serve`] runs until it is told to stop and then finishes what it has begun. The command line gives it a
@@ -25,6 +26,7 @@ pub mod replies;
 pub mod request;
 pub mod service;
 pub mod store;
+pub mod tune;
 mod web;
 
 use std::sync::Arc;
@@ -41,6 +43,7 @@ use learner::Learners;
 use metrics::Metrics;
 use queue::Queue;
 use store::Store;
+use tune::Tuner;
 
 /// What all requests share.
 pub type App = Arc<Shared>;
@@ -57,6 +60,8 @@ pub struct Shared {
     pub learners: Learners,
     /// What waits for the encoder.
     pub queue: Queue,
+    /// Whoever tunes domains.
+    pub tuner: Tuner,
     /// Figures.
     pub metrics: Arc<Metrics>,
 }
@@ -87,13 +92,16 @@ pub async fn start(config: Config, tagger: Tagger) -> Result<App, StartError> {
     if config.keys.is_empty() && !config.open_to_all && !config.listen.ip().is_loopback() {
         return Err(StartError::NoKey(config.listen));
     }
-    let store = Store::open(&config.database).await.map_err(StartError::Database)?;
+    let store = Store::open(&config.database, tagger.checksum().unwrap_or_default())
+        .await
+        .map_err(StartError::Database)?;
     let metrics = Arc::new(Metrics::default());
     let queue = Queue::start(&config.limits, Arc::clone(&metrics));
     // Most of what is kept are domains as they are; a quarter is for examples of domains that are being changed.
     let tagger = tagger.keeping(config.limits.cache / 4);
     let learners = Learners::new(config.limits.cache - config.limits.cache / 4);
-    Ok(Arc::new(Shared { config, tagger, store, learners, queue, metrics }))
+    let tuner = Tuner::start(&config, &tagger, &store, &metrics);
+    Ok(Arc::new(Shared { config, tagger, store, learners, queue, tuner, metrics }))
 }
 
 /// Serves until `stop` is done, then finishes the requests in flight. `ready` is told the address once it listens.
@@ -113,6 +121,7 @@ pub async fn serve(
     let listener = TcpListener::bind(listen).await.map_err(listening)?;
     ready(listener.local_addr().map_err(listening)?);
     connections::serve(listener, router(Arc::clone(&app)), &app.config, stop).await;
+    app.tuner.stop().await;
     app.store.close().await;
     Ok(())
 }

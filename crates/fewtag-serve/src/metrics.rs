@@ -12,6 +12,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::store::TuningState;
+
 /// What a request was. A client can make up methods, paths and names, and is counted before it shows a key: every label is
 /// one of a fixed set.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -39,6 +41,14 @@ pub struct Metrics {
     pub(crate) cache_misses: Counter,
     cache_bytes: Gauge<f64, AtomicU64>,
     rejected: Counter,
+    tunings: Family<Outcome, Counter>,
+    tuning: Gauge,
+}
+
+/// What became of a tuning: the name of its state, one of a fixed set.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Outcome {
+    outcome: &'static str,
 }
 
 /// A method that some route takes, or `other`.
@@ -66,6 +76,8 @@ impl Default for Metrics {
             cache_misses: Counter::default(),
             cache_bytes: Gauge::default(),
             rejected: Counter::default(),
+            tunings: Family::default(),
+            tuning: Gauge::default(),
         };
         let of = &mut metrics.registry;
         of.register("requests", "Requests answered", metrics.requests.clone());
@@ -86,6 +98,8 @@ impl Default for Metrics {
             "Requests refused because too much waits",
             metrics.rejected.clone(),
         );
+        of.register("tunings", "Tunings that ended, and how", metrics.tunings.clone());
+        of.register("tuning", "Whether this server is tuning a domain", metrics.tuning.clone());
         metrics
     }
 }
@@ -115,6 +129,14 @@ impl Metrics {
         if asked.status == 429 {
             self.rejected.inc();
         }
+    }
+
+    pub(crate) fn tuned(&self, state: TuningState) {
+        self.tunings.get_or_create(&Outcome { outcome: state.name() }).inc();
+    }
+
+    pub(crate) fn tuning(&self, is_on: bool) {
+        self.tuning.set(is_on.into());
     }
 
     /// The figures as Prometheus reads them.

@@ -209,8 +209,34 @@ impl Worker {
     }
 }
 
-/// The answers of a batch, in its order.
+/// The answers of a batch, in its order. Texts for one encoder are read together; each tuned domain has an encoder of its own.
 fn answers(items: &[&Item]) -> Vec<ApiResult<Reply>> {
+    let mut answers: Vec<Option<ApiResult<Reply>>> = vec![None; items.len()];
+    for places in by_encoder(items) {
+        let of_encoder: Vec<&Item> = places.iter().map(|&at| items[at]).collect();
+        for (at, answer) in places.into_iter().zip(answers_of_one_encoder(&of_encoder)) {
+            answers[at] = Some(answer);
+        }
+    }
+    answers.into_iter().map(|answer| answer.expect("every item has an encoder")).collect()
+}
+
+/// The places of the items of each encoder.
+fn by_encoder(items: &[&Item]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (at, item) in items.iter().enumerate() {
+        let tagger = item.learner.tagger();
+        let shared =
+            |group: &&mut Vec<usize>| items[group[0]].learner.tagger().shares_encoder(tagger);
+        match groups.iter_mut().find(shared) {
+            Some(group) => group.push(at),
+            None => groups.push(vec![at]),
+        }
+    }
+    groups
+}
+
+fn answers_of_one_encoder(items: &[&Item]) -> Vec<ApiResult<Reply>> {
     if let Err(error) = learn(items) {
         return items.iter().map(|_| Err(error.clone())).collect();
     }

@@ -1,15 +1,17 @@
 //! What the handlers ask for: the learner of a domain or of a request's examples, and the check of a domain.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use fewtag::Context;
 use fewtag::support::Report;
+use fewtag::{Context, DomainFile, Tagger};
 
 use crate::Shared;
-use crate::error::{ApiError, ApiResult, Code};
+use crate::error::{ApiError, ApiResult, Code, chain};
 use crate::labels;
-use crate::learner::{Key, Learner, Owner};
+use crate::learner::{KEPT_OF_TUNED, Key, Learner, Owner};
 use crate::request::{self, Group};
+use crate::store::Domain;
 
 impl Shared {
     /// The current version of a domain and its learner, from memory if it has not changed; without a context in the model's.
@@ -28,14 +30,43 @@ impl Shared {
         if let Some(learner) = self.known(&key, version) {
             return Ok((version, learner));
         }
-        let domain = self.store.read(name).await?; // Perhaps a newer version already.
-        let (version, tagger) = (domain.version, self.tagger.clone());
+        let (domain, tagger) = loop {
+            let domain = self.store.read(name).await?; // Perhaps a newer version already.
+            if let Some(tagger) = self.tagger_of(&domain, &key).await? {
+                break (domain, tagger);
+            } // Otherwise its weights were taken back meanwhile, and it has a newer version.
+        };
+        let version = domain.version;
         let learner = blocking(move || {
+            let weights = domain.tuned.as_ref().map_or(0, |tuned| tuned.version);
             let support = labels::of_domain(&tagger, &domain)?;
-            Ok(Arc::new(Learner::new(&tagger, support, context)?))
+            Ok(Arc::new(Learner::new((&tagger, weights), support, context)?))
         })
         .await?;
         Ok((version, self.learners.keep(key, version, learner)))
+    }
+
+    /// The model of a domain: the server's, or a tuned one from memory or from the database; none if it is not there any more.
+    async fn tagger_of(&self, domain: &Domain, key: &Key) -> ApiResult<Option<Tagger>> {
+        let Some(tuned) = &domain.tuned else { return Ok(Some(self.tagger.clone())) };
+        if let Some(tagger) = self.learners.tagger(key, tuned.version) {
+            return Ok(Some(tagger));
+        }
+        let Some(file) = self.store.weights(&domain.name, tuned.version).await? else {
+            return Ok(None);
+        };
+        let (base, place) = (self.tagger.clone(), PathBuf::from(&domain.name));
+        let tagger = blocking(move || {
+            let file = DomainFile::from_bytes(&file, &place);
+            let tagger = file.and_then(|file| file.tagger(&base, &place));
+            tagger.map_err(|error| {
+                tracing::error!(error = chain(&error), "tuned weights cannot be used");
+                let message =
+                    "its tuned weights are damaged; `tune/undo` goes back to those before";
+                ApiError::new(Code::Internal, message)
+            })
+        });
+        Ok(Some(tagger.await?.keeping(KEPT_OF_TUNED)))
     }
 
     /// The learner of a request's examples and labels, from memory if a request before had the same; `inside` names the place of a
@@ -63,7 +94,7 @@ impl Shared {
             error.at(inside(&field))
         };
         let set = labels::of_request(sentences, &declared).map_err(place)?;
-        let learner = Arc::new(Learner::new(&self.tagger, set, context)?);
+        let learner = Arc::new(Learner::new((&self.tagger, 0), set, context)?);
         Ok(self.learners.keep(key, 0, learner))
     }
 

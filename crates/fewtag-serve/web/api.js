@@ -76,4 +76,8 @@ export const importFile = (name, file, how, etag) =>
   request("POST", `${domain(name, "import")}?${new URLSearchParams(how)}`, { raw: file, etag });
 export const exportFile = async (name, format) => (await request("GET", `${domain(name, "export")}?format=${format}`, { as: "blob" })).data;
 export const tag = async (name, body, signal) => (await request("POST", domain(name, "tag"), { body, signal })).data;
+export const startTuning = async (name, etag) => (await request("POST", domain(name, "tune"), { body: {}, etag })).data;
+export const readTuning = async (name) => (await request("GET", domain(name, "tune"))).data;
+export const cancelTuning = async (name) => (await request("DELETE", domain(name, "tune"))).data;
+export const undoTuning = (name, etag) => request("POST", domain(name, "tune", "undo"), { etag });
 export const check = async (name) => (await request("GET", domain(name, "check"))).data;

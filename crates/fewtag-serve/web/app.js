@@ -9,6 +9,7 @@ import { attempt } from "./notice.js";
 import { connectPicker } from "./picker.js";
 import { Store } from "./store.js";
 import { Tryout } from "./tryout.js";
+import { Tuning } from "./tuning.js";
 
 /** Asks for the API key; null if the user closes the dialog. Two requests that need it share one question. */
 let asking = null;
@@ -29,5 +30,6 @@ const store = new Store();
 new Names(store);
 new Examples(store);
 new Tryout(store);
+new Tuning(store);
 const domains = new Domains(store);
 attempt(() => domains.start(), () => byId("key-form").reset());

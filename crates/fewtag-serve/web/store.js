@@ -18,7 +18,7 @@ export const contentOf = ({ examples, declared, meanings }) => ({ examples, labe
 
 /** Tells `change` when the domain is another or has changed. */
 export class Store extends EventTarget {
-  /** {name, version, etag, labels, declared, meanings, examples}, or null. */
+  /** {name, version, etag, labels, declared, meanings, tuned, examples}, or null. */
   domain = null;
   #steps = [];
 
@@ -65,6 +65,11 @@ export class Store extends EventTarget {
 
   import(file, how) {
     return this.#change("the import", (name, etag) => api.importFile(name, file, how, etag));
+  }
+
+  /** Goes back to the weights before the latest tuning; the examples stay. */
+  untune() {
+    return this.#change(null, (name, etag) => api.undoTuning(name, etag));
   }
 
   async undo() {

@@ -14,10 +14,10 @@ export class Tryout {
   #store;
   #timer;
   #request = new AbortController();
-  #of = { name: null, etag: null, examples: [] }; // The domain and version whose answers are
+  #of = { name: null, etag: null, examples: [], tuned: null }; // The domain and version whose answers are
   #known = new Map(); // here: text → spans.
   #before = new Map(); // The same for the examples before, to see what changed.
-  #by = "example"; // What was changed last: an example or a label.
+  #by = "example"; // What was changed last: an example, a label or the tuning.
   #answers = [];
 
   constructor(store) {
@@ -41,11 +41,12 @@ export class Tryout {
   }
 
   #examplesChanged() {
-    const { name, etag, examples } = this.#store.domain ?? { name: null, etag: null, examples: [] };
+    const { name, etag, examples, tuned } = this.#store.domain ?? { name: null, etag: null, examples: [], tuned: null };
     const isSame = name === this.#of.name;
     if (isSame && etag === this.#of.etag) return;
-    this.#by = JSON.stringify(examples) === JSON.stringify(this.#of.examples) ? "label" : "example";
-    this.#of = { name, etag, examples };
+    const isOther = (a, b) => JSON.stringify(a) !== JSON.stringify(b);
+    this.#by = isOther(tuned, this.#of.tuned) ? "tuning" : isOther(examples, this.#of.examples) ? "example" : "label";
+    this.#of = { name, etag, examples, tuned };
     this.#before = isSame ? this.#known : new Map();
     this.#known = new Map();
     if (!isSame) {

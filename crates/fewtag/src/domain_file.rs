@@ -178,6 +178,12 @@ impl DomainFile {
         self.tuned.as_ref().map(|tuned| &tuned.figures)
     }
 
+    /// How many bytes of the file are what tuning added to the model; none if the domain was not tuned.
+    #[must_use]
+    pub fn tuned_bytes(&self) -> usize {
+        self.tuned.as_ref().map_or(0, |tuned| tuned.difference.n_bytes())
+    }
+
     /// The examples, the labels and their names.
     #[must_use]
     pub fn support(&self) -> &SupportSet {

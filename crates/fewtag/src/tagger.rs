@@ -106,8 +106,9 @@ impl Tagger {
         Self { kept: Some(Arc::new(KeptRows::new(bytes))), ..self }
     }
 
-    /// Whether both run on the very same encoder.
-    pub(crate) fn shares_encoder(&self, other: &Self) -> bool {
+    /// Whether both run on the very same encoder, and so can be asked together ([`crate::score_all`]).
+    #[must_use]
+    pub fn shares_encoder(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.engine, &other.engine)
     }
 
@@ -174,6 +175,14 @@ impl Tagger {
     #[must_use]
     pub fn figures(&self) -> Option<&Figures> {
         self.tuned_weights().map(|weights| &weights.figures)
+    }
+
+    /// About how many bytes of memory it takes that it does not share with the model that it was tuned from: its layers as floats, and
+    /// the bytes that say how they differ.
+    #[must_use]
+    pub fn own_bytes(&self) -> usize {
+        let stored = self.tuned_weights().map_or(0, |weights| weights.difference.n_bytes());
+        stored * (1 + size_of::<f32>())
     }
 
     /// This model tuned: its lower layers are shared. It keeps the checksum of the model that it was made of.

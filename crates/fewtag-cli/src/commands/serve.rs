@@ -94,6 +94,12 @@ struct Options {
     /// Bytes of what the encoder made of examples that are kept in memory [default: 268435456]
     #[arg(long, env = "FEWTAG_CACHE", value_name = "BYTES")]
     cache: Option<usize>,
+    /// Bytes of what tuning added to the model, of one domain [default: 6000000]
+    #[arg(long, env = "FEWTAG_MAX_TUNED", value_name = "BYTES")]
+    max_tuned: Option<usize>,
+    /// Tunings that may wait for their turn; 0 lets nobody tune [default: 8]
+    #[arg(long, env = "FEWTAG_MAX_TUNINGS", value_name = "N")]
+    max_tunings: Option<usize>,
     /// Seconds that a client may take to send a request [default: 30]
     #[arg(long, env = "FEWTAG_PATIENCE", value_name = "SECONDS")]
     patience: Option<u64>,
@@ -164,6 +170,7 @@ impl Options {
             origins: first(&self.origin, &file.origin).to_vec(),
             limits: self.limits_over(file),
             drain,
+            lease: default.lease,
         })
     }
 
@@ -194,6 +201,8 @@ impl Options {
             queue: self.max_queue.or(file.max_queue).unwrap_or(limits.queue),
             batch_cost: self.batch_cost.or(file.batch_cost).unwrap_or(limits.batch_cost),
             cache: self.cache.or(file.cache).unwrap_or(limits.cache),
+            tuned: self.max_tuned.or(file.max_tuned).unwrap_or(limits.tuned),
+            tunings: self.max_tunings.or(file.max_tunings).unwrap_or(limits.tunings),
             patience: patience.map_or(limits.patience, Duration::from_secs),
         }
     }

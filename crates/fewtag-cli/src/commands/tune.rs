@@ -7,6 +7,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -98,8 +99,9 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
             "{n} sentences have the words of another and other labels: `fewtag support check` names them"
         )),
     }
+    let interrupted = listen(); // From now on there is something to keep.
     tuning.keep_in(kept.clone())?;
-    let stopped = follow(&mut tuning, args.minutes)?;
+    let stopped = follow(&mut tuning, args.minutes, interrupted)?;
     let Tuned { tagger, report } = tuning.finish()?;
     DomainFile::new(&tagger, support.clone(), thresholds)?.write(&args.out)?;
     // Only now: until the domain is written, this is all there is.
@@ -132,8 +134,11 @@ enum Stopped {
 }
 
 /// Runs the tuning to its end, until the time is over, or until it is interrupted.
-fn follow(tuning: &mut Tuning, minutes: Option<f64>) -> anyhow::Result<Stopped> {
-    let interrupted = listen();
+fn follow(
+    tuning: &mut Tuning,
+    minutes: Option<f64>,
+    interrupted: &AtomicBool,
+) -> anyhow::Result<Stopped> {
     let limit = minutes.map(|minutes| Duration::from_secs_f64(60.0 * minutes));
     let for_trials = limit.map(|limit| limit.mul_f64(1.0 - tuning.plan().final_share()));
     let (start, bar) = (Instant::now(), bar()?);
@@ -160,20 +165,32 @@ fn follow(tuning: &mut Tuning, minutes: Option<f64>) -> anyhow::Result<Stopped> 
     Ok(stopped)
 }
 
-/// Listens for Ctrl-C: the first one ends the run with the best so far, the second one at once.
+/// Listens for Ctrl-C, from the moment at which it returns: the first one ends the run with the best so far, the second one at
+/// once.
 fn listen() -> &'static AtomicBool {
     static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-    std::thread::spawn(|| {
+    let (listens, is_listening) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let Ok(runtime) = runtime else { return }; // Then Ctrl-C ends the process, as ever.
         runtime.block_on(async {
-            while tokio::signal::ctrl_c().await.is_ok() {
+            // Asked once, it listens; only then is that said.
+            let mut first = pin!(tokio::signal::ctrl_c());
+            let asked = tokio::time::timeout(Duration::ZERO, &mut first).await;
+            let _ = listens.send(());
+            let mut came = match asked {
+                Ok(came) => came.is_ok(),
+                Err(_) => first.await.is_ok(),
+            };
+            while came {
                 if INTERRUPTED.swap(true, Ordering::Relaxed) {
                     std::process::exit(130);
                 }
+                came = tokio::signal::ctrl_c().await.is_ok();
             }
         });
     });
+    let _ = is_listening.recv(); // An error: it cannot listen.
     &INTERRUPTED
 }
 

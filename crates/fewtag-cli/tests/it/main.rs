@@ -19,6 +19,7 @@ mod table;
 mod tag;
 mod train;
 mod tune;
+mod tune_faults;
 
 use std::path::Path;
 use std::process::{Command, Output};

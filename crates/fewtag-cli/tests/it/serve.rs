@@ -362,3 +362,42 @@ fn traces_reach_a_collector() {
     }
     assert!(server.process.wait().unwrap().success());
 }
+
+#[cfg(unix)]
+#[test]
+fn a_tuning_is_still_there_after_a_stop_and_after_a_kill() {
+    let dir = tempfile::tempdir().unwrap();
+    crate::tune::save_model(dir.path(), |tagger| tagger);
+    let server = Server::start(&dir, &[]);
+    let text = |i: usize| {
+        format!(
+            "{{\"text\": \"go to rome now{i}\", \"spans\": [{{\"start\": 6, \"end\": 10, \"label\": \"city\"}}]}}"
+        )
+    };
+    let examples = (0..40).map(text).collect::<Vec<_>>().join(", ");
+    let made = format!("{{\"name\": \"a\", \"examples\": [{examples}]}}");
+    assert_eq!(server.ask("POST", "/v1/domains", &made).unwrap().0, 201);
+    let tune = "/v1/domains/a/tune";
+    assert_eq!(server.ask("POST", tune, "{\"minutes\": 60}").unwrap().0, 202);
+    let state = |server: &Server| {
+        let (_, body) = server.ask("GET", tune, "").unwrap();
+        json(&body)["state"].as_str().unwrap().to_owned()
+    };
+    let until_running = |server: &Server| {
+        while state(server) != "running" {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    until_running(&server);
+    server.signal("-TERM");
+    let mut server = server;
+    assert!(server.process.wait().unwrap().success());
+    let mut again = Server::start(&dir, &[]);
+    until_running(&again); // It was put back, so it is taken at once.
+    again.process.kill().unwrap();
+    again.process.wait().unwrap();
+    let last = Server::start(&dir, &[]);
+    assert_eq!(state(&last), "running", "until its lease is over nobody knows better");
+    assert_eq!(last.ask("DELETE", tune, "").unwrap().0, 200);
+    assert_eq!(state(&last), "cancelled");
+}

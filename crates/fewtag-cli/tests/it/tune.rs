@@ -4,10 +4,17 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::{failure, fewtag, success};
+use crate::{failure, success};
 
 /// A tiny model that was never trained, so that there is something to learn.
-fn model(dir: &Path) -> String {
+pub(crate) fn model(dir: &Path) -> String {
+    let dir = dir.join("model");
+    save_model(&dir, |tagger| tagger);
+    dir.to_str().unwrap().to_owned()
+}
+
+/// The same in this directory, changed.
+pub(crate) fn save_model(dir: &Path, change: impl FnOnce(fewtag::Tagger) -> fewtag::Tagger) {
     let encoder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny-encoder");
     let settings = fewtag::ModelSettings {
         context: fewtag::Context::Separate,
@@ -19,14 +26,12 @@ fn model(dir: &Path) -> String {
         legal_loss: true,
         ..fewtag::ModelSettings::default()
     };
-    let tagger = fewtag::model::from_encoder(&encoder, settings, 1).unwrap();
-    let dir = dir.join("model");
-    fewtag::model::save(&tagger, &dir, fewtag::encoder::Storage::Int8).unwrap();
-    dir.to_str().unwrap().to_owned()
+    let tagger = change(fewtag::model::from_encoder(&encoder, settings, 1).unwrap());
+    fewtag::model::save(&tagger, dir, fewtag::encoder::Storage::Int8).unwrap();
 }
 
 /// Sentences whose labels follow from the word before.
-fn sentences(dir: &Path, name: &str, numbers: std::ops::Range<usize>) -> String {
+pub(crate) fn sentences(dir: &Path, name: &str, numbers: std::ops::Range<usize>) -> String {
     let words = ["paris", "jazz", "noon", "rome", "blues", "nine"];
     let mut text = String::new();
     for i in numbers {
@@ -99,34 +104,9 @@ fn what_is_too_little_or_in_the_way_is_told() {
     assert!(there.contains("--resume goes on"), "{there}");
 }
 
-fn start(args: &[&str]) -> Child {
+pub(crate) fn start(args: &[&str]) -> Child {
     let mut fewtag = Command::new(env!("CARGO_BIN_EXE_fewtag"));
     fewtag.args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-}
-
-#[test]
-fn a_run_that_is_killed_again_and_again_ends_in_the_same_file() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
-    let model = model(dir.path());
-    let support = sentences(dir.path(), "support.txt", 0..10);
-    let (whole, killed) = (path("whole.fewtag"), path("killed.fewtag"));
-    success(&["tune", "--support", &support, "--model", &model, "--out", &whole]);
-    let resume = ["tune", "--support", &support, "--model", &model, "--out", &killed, "--resume"];
-    for pause in 1..=20_u64 {
-        let mut child = start(&resume);
-        std::thread::sleep(std::time::Duration::from_millis(20 * pause));
-        let _ = child.kill(); // It may have come to its end.
-        child.wait().unwrap();
-        if Path::new(&killed).exists() {
-            break;
-        }
-    }
-    if !Path::new(&killed).exists() {
-        assert!(fewtag(&resume).status.success());
-    }
-    assert!(std::fs::read(&killed).unwrap() == std::fs::read(&whole).unwrap());
-    assert!(!dir.path().join("killed.fewtag.tuning").exists());
 }
 
 #[cfg(unix)]

@@ -28,30 +28,29 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
             let message = "send JSON, with `Content-Type: application/json`";
             return Err(ApiError::new(Code::UnsupportedMediaType, message));
         }
-        parse(&read(request.into_body(), &app.config.limits).await?).map(Self)
+        let limits = &app.config.limits;
+        parse(&read(request.into_body(), limits.body, limits).await?).map(Self)
     }
 }
 
-/// A body of any kind.
+/// A file, which may be a tuned domain: longer by its weights than other bodies may be.
 pub struct Raw(pub Bytes);
 
 impl FromRequest<App> for Raw {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> ApiResult<Self> {
-        read(request.into_body(), &app.config.limits).await.map(Self)
+        let limits = &app.config.limits;
+        read(request.into_body(), limits.body + limits.tuned, limits).await.map(Self)
     }
 }
 
-async fn read(body: Body, limits: &Limits) -> ApiResult<Bytes> {
-    let read = tokio::time::timeout(limits.patience, axum::body::to_bytes(body, limits.body));
+async fn read(body: Body, most: usize, limits: &Limits) -> ApiResult<Bytes> {
+    let read = tokio::time::timeout(limits.patience, axum::body::to_bytes(body, most));
     match read.await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) => Err(match std::error::Error::source(&error) {
-            Some(cause) if cause.is::<LengthLimitError>() => {
-                let message = format!("the body has more than {} bytes", limits.body);
-                ApiError::new(Code::BodyTooLarge, message)
-            }
+            Some(cause) if cause.is::<LengthLimitError>() => too_large(most),
             _ => ApiError::new(Code::InvalidJson, "the body broke off"),
         }),
         Err(_) => {
@@ -59,6 +58,10 @@ async fn read(body: Body, limits: &Limits) -> ApiResult<Bytes> {
             Err(ApiError::new(Code::RequestTimeout, message))
         }
     }
+}
+
+pub(super) fn too_large(most: usize) -> ApiError {
+    ApiError::new(Code::BodyTooLarge, format!("the body has more than {most} bytes"))
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {

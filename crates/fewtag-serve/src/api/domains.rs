@@ -127,7 +127,7 @@ pub async fn create(
     let sentences = sentences(&examples, limits, "examples")?;
     let examples = sentences.iter().map(|sentence| draft(sentence, None)).collect();
     let declared = declared(&labels, &meanings, limits, str::to_owned)?;
-    let content = Content { examples, declared };
+    let content = Content { examples, declared, weights: None };
     check_meanings(&content)?;
     let changed = app.store.create(&name, content).await?;
     Ok((StatusCode::CREATED, answer(name, changed, |ids| ids.clone())).into_response())

@@ -8,19 +8,20 @@ use axum::response::{IntoResponse, Response};
 use fewtag::answer::Thresholds;
 use fewtag::data::{self, ReadOptions};
 use fewtag::scheme::Scheme;
-use fewtag::{DomainFile, Sentence};
+use fewtag::{DomainFile, Sentence, Tagger};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa::openapi::schema::Schema;
 
-use super::body::{IfMatch, InDomain, Parameters, Raw, etag};
+use super::body::{IfMatch, InDomain, Parameters, Raw, etag, too_large};
 use super::domains::{Change, change};
 use crate::App;
-use crate::error::{ApiResult, ErrorResponses};
-use crate::labels::{check_number, of_domain, of_support};
+use crate::config::Limits;
+use crate::error::{ApiError, ApiResult, Code, ErrorResponses};
+use crate::labels::{check_number, of_support};
 use crate::request::{check_support, check_texts, data_format, draft, formats, label};
 use crate::service::blocking;
-use crate::store::{Content, Declared};
+use crate::store::{Content, Draft, Weights};
 
 /// The name of the format of saved domains.
 const DOMAIN_FILE: &str = "fewtag";
@@ -94,10 +95,15 @@ pub async fn import(
         None | Some("auto" | DOMAIN_FILE) => None,
         Some(name) => Some(data_format(name)?),
     };
-    let limits = app.config.limits;
+    let (limits, tagger) = (app.config.limits, app.tagger.clone());
     let options = ReadOptions { format, repair, ..ReadOptions::default() };
     let (file, notes) = blocking(move || {
-        let (file, notes) = read(&bytes, &options)?;
+        let (file, notes) = if DomainFile::is_one(&bytes) {
+            read_saved(&bytes, &tagger, &limits)?
+        } else {
+            check_length(&bytes, &limits)?;
+            read(&bytes, &options)?
+        };
         check_texts(file.examples.iter().map(|draft| draft.text.as_str()), &limits)?;
         Ok((file, notes))
     })
@@ -125,35 +131,56 @@ fn add(all: &mut Content, file: Content) {
         }
     }
     all.declared.meanings.extend(file.declared.meanings);
+    all.weights = file.weights;
 }
 
-/// What is said of a domain that was tuned.
-const TUNED: &str = "the domain was tuned; its examples are taken, its weights are not";
+/// Refuses a longer file than other bodies may be: only saved domains, which may be tuned, are longer.
+fn check_length(bytes: &[u8], limits: &Limits) -> ApiResult<()> {
+    if bytes.len() <= limits.body { Ok(()) } else { Err(too_large(limits.body)) }
+}
 
-/// The examples of a file, and the labels of a saved domain; words that the file cuts otherwise than we do are taken whole, with
-/// a note.
+/// The examples of a file of labelled sentences, and what was repaired.
 fn read(bytes: &[u8], options: &ReadOptions) -> ApiResult<(Content, Vec<String>)> {
-    let mut declared = Declared::default();
-    let (sentences, mut notes): (Vec<Sentence>, Vec<String>) = if DomainFile::is_one(bytes) {
-        // Its settings and its model are another's; a domain of the server has examples and labels.
-        let domain = DomainFile::from_bytes(bytes, Path::new("file"))?;
-        declared = of_support(domain.support());
-        let tuned = domain.figures().map(|_| TUNED.to_owned());
-        (domain.support().sentences().to_vec(), tuned.into_iter().collect())
+    let corpus = data::parse(Path::new("file"), bytes, options)?;
+    let mut notes = corpus.notes.iter().map(ToString::to_string).collect();
+    let sentences: Vec<Sentence> = corpus.into_sentences().collect();
+    let examples = examples(&sentences, &mut notes)?;
+    Ok((Content { examples, ..Content::default() }, notes))
+}
+
+/// The examples and labels of a saved domain, and its weights if it was tuned for this model. Of the rest of its settings nothing is
+/// taken: they are its model's.
+fn read_saved(bytes: &[u8], tagger: &Tagger, limits: &Limits) -> ApiResult<(Content, Vec<String>)> {
+    let domain = DomainFile::from_bytes(bytes, Path::new("file"))?;
+    let (declared, mut notes) = (of_support(domain.support()), Vec::new());
+    let examples = examples(domain.support().sentences(), &mut notes)?;
+    let weights = if domain.figures().is_none() {
+        None
+    } else if tagger.checksum() == Some(domain.model()) {
+        let checked = Weights::checked(&domain, tagger, limits.tuned);
+        Some(checked.map_err(|problem| ApiError::new(Code::InvalidData, problem))?)
     } else {
-        let corpus = data::parse(Path::new("file"), bytes, options)?;
-        let notes = corpus.notes.iter().map(ToString::to_string).collect();
-        (corpus.into_sentences().collect(), notes)
+        let note = "it was tuned for another model: its examples are taken, its weights are not";
+        notes.push(note.to_owned());
+        None
     };
+    if weights.is_some() {
+        notes.push("its tuned weights are used from now on; `tune/undo` goes back".to_owned());
+    }
+    Ok((Content { examples, declared, weights }, notes))
+}
+
+/// Sentences as the store keeps them; words that a file cuts otherwise than we do are taken whole, with a note.
+fn examples(sentences: &[Sentence], notes: &mut Vec<String>) -> ApiResult<Vec<Draft>> {
     let repair = ReadOptions { repair: true, ..ReadOptions::default() };
     let mut examples = Vec::new();
-    for sentence in &sentences {
+    for sentence in sentences {
         let (text, _) = sentence.text();
         let (sentence, repaired) = data::label_text(&text, data::labels(sentence), &repair)?;
         notes.extend(repaired.iter().map(ToString::to_string));
         examples.push(draft(&sentence, None));
     }
-    Ok((Content { examples, declared }, notes))
+    Ok(examples)
 }
 
 /// Export a domain in any data format
@@ -172,12 +199,13 @@ pub async fn export(
     InDomain { name }: InDomain,
     Parameters(Export { format }): Parameters<Export>,
 ) -> ApiResult<Response> {
-    let domain = app.store.read(&name).await?;
     if format.as_deref() == Some(DOMAIN_FILE) {
-        let of = of_domain(&app.tagger, &domain)?;
-        let file = DomainFile::new(&app.tagger, of, Thresholds::default())?.to_bytes();
-        return Ok(download(&name, DOMAIN_FILE, domain.version, file));
+        let (version, learner) = app.learner(&name, None).await?;
+        let (tagger, support) = (learner.tagger(), learner.support().clone());
+        let file = DomainFile::new(tagger, support, Thresholds::default())?.to_bytes();
+        return Ok(download(&name, DOMAIN_FILE, version, file));
     }
+    let domain = app.store.read(&name).await?;
     let format = data_format(format.as_deref().unwrap_or("spacy"))?;
     let sentences = domain.examples.iter().map(|example| label(&example.text, &example.spans));
     let sentences = sentences.collect::<ApiResult<_>>()?;

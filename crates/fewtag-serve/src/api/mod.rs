@@ -14,6 +14,7 @@ pub mod files;
 pub mod label_studio;
 pub mod status;
 pub mod tag;
+pub mod tune;
 
 use std::time::Instant;
 
@@ -77,6 +78,7 @@ fn reading() -> OpenApiRouter<App> {
         .routes(routes!(files::export))
         .routes(routes!(tag::tag_domain))
         .routes(routes!(tag::check_domain))
+        .routes(routes!(tune::read))
         .routes(routes!(label_studio::predict))
         .routes(routes!(label_studio::setup))
         .routes(routes!(status::metrics))
@@ -91,6 +93,8 @@ fn changing() -> OpenApiRouter<App> {
         .routes(routes!(domains::add_examples))
         .routes(routes!(domains::replace_example, domains::delete_example))
         .routes(routes!(files::import))
+        .routes(routes!(tune::start, tune::cancel))
+        .routes(routes!(tune::undo))
         .routes(routes!(label_studio::webhook))
 }
 

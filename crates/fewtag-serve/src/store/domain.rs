@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::tuned::TunedInfo;
+
 /// A labelled stretch of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -52,10 +54,12 @@ pub struct DomainInfo {
     pub labels: Vec<String>,
     /// When it was last changed, in seconds since 1970.
     pub updated: i64,
+    /// Whether it was tuned, and the tuned weights count.
+    pub tuned: bool,
 }
 
 /// A domain with its examples.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Domain {
     /// Its name.
     pub name: String,
@@ -67,6 +71,8 @@ pub struct Domain {
     pub declared: Vec<String>,
     /// What labels mean whose own name does not say it; `null`: the name says nothing.
     pub meanings: BTreeMap<String, Option<String>>,
+    /// If it was tuned: since when, and what that was found to be worth.
+    pub tuned: Option<TunedInfo>,
     /// In the order in which they were added.
     pub examples: Vec<Example>,
 }

@@ -6,6 +6,8 @@
 //! so that name and version name one state for ever: this is what caches and `ETag`s rest on.
 
 mod domain;
+mod tuned;
+mod tunings;
 mod write;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,6 +20,8 @@ use crate::config::Database;
 use crate::error::{ApiError, ApiResult, Code};
 
 pub use domain::{Declared, Domain, DomainInfo, Example, LabelledSpan};
+pub use tuned::{TunedInfo, Weights};
+pub use tunings::{Ended, Held, TuneOptions, TuningRow, TuningState};
 use write::{Locked, lock, parsed, write};
 
 /// Which version a change is meant for.
@@ -27,6 +31,25 @@ pub enum Expected {
     Any,
     /// One of these.
     OneOf(Vec<i64>),
+}
+
+impl Expected {
+    /// Refuses another version of a domain than the expected ones.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::VersionConflict`].
+    pub fn check(&self, name: &str, version: i64) -> ApiResult<()> {
+        match self {
+            Self::OneOf(wanted) if !wanted.contains(&version) => {
+                let message = format!(
+                    "`{name}` was changed meanwhile and has version {version}: read it again"
+                );
+                Err(ApiError::new(Code::VersionConflict, message).at("If-Match"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// An example within a change.
@@ -43,12 +66,14 @@ pub struct Draft {
 }
 
 /// All that a change may change.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Content {
     /// The examples, in the order of their ids.
     pub examples: Vec<Draft>,
     /// The labels that are known by name.
     pub declared: Declared,
+    /// Tuned weights that take the place of those that count; none: these stay.
+    pub weights: Option<Weights>,
 }
 
 /// What a change did.
@@ -66,6 +91,8 @@ pub struct Changed<T> {
 #[derive(Clone)]
 pub struct Store {
     pool: AnyPool,
+    /// The checksum of the server's model: tuned weights are for one model only.
+    model: String,
 }
 
 /// How long a request waits for a connection to PostgreSQL before it is told that there is none.
@@ -74,12 +101,12 @@ const POSTGRES_PATIENCE: Duration = Duration::from_secs(2);
 const SQLITE_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Store {
-    /// Opens the database and brings its tables up to date.
+    /// Opens the database for a server of this model, and brings its tables up to date.
     ///
     /// # Errors
     ///
     /// If the database cannot be opened, or was written by a later version.
-    pub async fn open(database: &Database) -> Result<Self, sqlx::Error> {
+    pub async fn open(database: &Database, model: &str) -> Result<Self, sqlx::Error> {
         sqlx::any::install_default_drivers();
         let (url, n_connections, patience) = match database {
             Database::Sqlite(path) => {
@@ -102,7 +129,7 @@ impl Store {
             .connect(&url)
             .await?;
         migrator().run(&pool).await?;
-        Ok(Self { pool })
+        Ok(Self { pool, model: model.to_owned() })
     }
 
     /// Whether the database answers.
@@ -122,8 +149,10 @@ impl Store {
     /// [`Code::StorageUnavailable`].
     pub async fn list(&self) -> ApiResult<Vec<DomainInfo>> {
         let rows = sqlx::query(
-            "SELECT name, version, n_examples, labels, updated FROM domains WHERE deleted = 0 ORDER BY name",
+            "SELECT name, version, n_examples, labels, updated, \
+             (SELECT COUNT(*) FROM tuned t WHERE t.domain = name AND t.model = $1) FROM domains WHERE deleted = 0 ORDER BY name",
         )
+        .bind(&self.model)
         .fetch_all(&self.pool)
         .await?;
         let info = |row: &AnyRow| {
@@ -133,6 +162,7 @@ impl Store {
                 examples: row.try_get(2)?,
                 labels: parsed(row, 3)?,
                 updated: row.try_get(4)?,
+                tuned: row.try_get::<i64, _>(5)? > 0,
             })
         };
         Ok(rows.iter().map(info).collect::<Result<_, sqlx::Error>>()?)
@@ -158,15 +188,19 @@ impl Store {
     /// As [`Store::version`].
     pub async fn read(&self, name: &str) -> ApiResult<Domain> {
         let rows = sqlx::query(
-            "SELECT d.version, d.labels, d.declared, e.id, e.text, e.spans FROM domains d \
+            "SELECT d.version, d.labels, d.declared, e.id, e.text, e.spans, t.version, t.figures FROM domains d \
+             LEFT JOIN tuned t ON t.domain = d.name AND t.model = $2 AND t.version = \
+             (SELECT MAX(version) FROM tuned WHERE domain = d.name AND model = $2) \
              LEFT JOIN examples e ON e.domain = d.name WHERE d.name = $1 AND d.deleted = 0 ORDER BY e.id",
         )
         .bind(name)
+        .bind(&self.model)
         .fetch_all(&self.pool)
         .await?;
         let first = rows.first().ok_or_else(|| not_found(name))?;
         let (version, labels) = (first.try_get(0)?, parsed(first, 1)?);
         let Declared { labels: declared, meanings } = parsed(first, 2)?;
+        let tuned = tuned::info(first, 6)?;
         let mut examples = Vec::with_capacity(rows.len());
         for row in &rows {
             if let Some(id) = row.try_get::<Option<i64>, _>(3)? {
@@ -174,7 +208,8 @@ impl Store {
                 examples.push(Example { id: id.to_string(), text, spans });
             }
         }
-        Ok(Domain { name: name.to_owned(), version, labels, declared, meanings, examples })
+        let name = name.to_owned();
+        Ok(Domain { name, version, labels, declared, meanings, tuned, examples })
     }
 
     /// Makes a domain with these examples and labels.
@@ -182,7 +217,8 @@ impl Store {
     /// # Errors
     ///
     /// [`Code::DomainExists`], [`Code::StorageUnavailable`].
-    pub async fn create(&self, name: &str, content: Content) -> ApiResult<Changed<()>> {
+    pub async fn create(&self, name: &str, mut content: Content) -> ApiResult<Changed<()>> {
+        let weights = content.weights.take();
         let mut transaction = self.pool.begin().await?;
         let row = sqlx::query(
             "INSERT INTO domains (name, version, next_id, n_examples, labels, updated, deleted) \
@@ -200,6 +236,9 @@ impl Store {
         };
         let version = row.try_get(0)?;
         let ids = write(&mut transaction, name, row.try_get(1)?, &[], content).await?;
+        if let Some(weights) = weights {
+            self.put_weights(&mut transaction, (name, version), weights).await?;
+        }
         transaction.commit().await?;
         Ok(Changed { version, ids, done: () })
     }
@@ -228,8 +267,11 @@ impl Store {
             Ok(Draft { id: Some(id), text, spans, source: row.try_get(3)? })
         };
         let before = rows.iter().map(draft).collect::<Result<Vec<_>, sqlx::Error>>()?;
-        let mut after = Content { examples: before.clone(), declared };
+        let mut after = Content { examples: before.clone(), declared, weights: None };
         let done = change(&mut after, next_id)?;
+        if let Some(weights) = after.weights.take() {
+            self.put_weights(&mut transaction, (name, version), weights).await?;
+        }
         let ids = write(&mut transaction, name, next_id, &before, after).await?;
         transaction.commit().await?;
         Ok(Changed { version, ids, done })
@@ -245,6 +287,8 @@ impl Store {
         lock(&mut transaction, name, &expected).await?;
         for statement in [
             "DELETE FROM examples WHERE domain = $1",
+            "DELETE FROM tuned WHERE domain = $1",
+            "DELETE FROM tunings WHERE domain = $1",
             "UPDATE domains SET deleted = 1, n_examples = 0, labels = '[]', declared = '{}' WHERE name = $1",
         ] {
             sqlx::query(statement).bind(name).execute(&mut *transaction).await?;
@@ -266,6 +310,7 @@ fn migrator() -> Migrator {
     let steps = [
         (1, "domains", include_str!("../../migrations/1_domains.sql")),
         (2, "declared", include_str!("../../migrations/2_declared.sql")),
+        (3, "tuned", include_str!("../../migrations/3_tuned.sql")),
     ];
     let migration = |(number, name, sql): (i64, &'static str, &'static str)| {
         Migration::new(number, name.into(), MigrationType::Simple, sql.into(), false)
@@ -277,7 +322,10 @@ fn not_found(name: &str) -> ApiError {
     ApiError::new(Code::DomainNotFound, format!("there is no domain `{name}`"))
 }
 
-#[expect(clippy::cast_possible_wrap, reason = "seconds since 1970 fit for ever")]
 fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
+    now_ms() / 1000
+}
+
+fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }

@@ -7,7 +7,7 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, Row};
 
 use super::{Content, Declared, Draft, Expected, not_found, now};
-use crate::error::{ApiError, ApiResult, Code};
+use crate::error::ApiResult;
 
 /// A domain that nobody else can change.
 pub(super) struct Locked {
@@ -35,15 +35,7 @@ pub(super) async fn lock(
     .await?
     .ok_or_else(|| not_found(name))?;
     let version: i64 = row.try_get(0)?;
-    if let Expected::OneOf(wanted) = expected
-        && !wanted.contains(&(version - 1))
-    {
-        let message = format!(
-            "`{name}` was changed meanwhile and has version {}: read it again",
-            version - 1
-        );
-        return Err(ApiError::new(Code::VersionConflict, message).at("If-Match"));
-    }
+    expected.check(name, version - 1)?;
     Ok(Locked { version, next_id: row.try_get(1)?, declared: parsed(&row, 2)? })
 }
 
@@ -54,7 +46,7 @@ pub(super) async fn write(
     name: &str,
     mut next_id: i64,
     before: &[Draft],
-    Content { examples: mut after, declared }: Content,
+    Content { examples: mut after, declared, .. }: Content,
 ) -> Result<Vec<i64>, sqlx::Error> {
     let mut ids = Vec::with_capacity(after.len());
     for draft in &mut after {
@@ -92,8 +84,8 @@ pub(super) async fn write(
     Ok(ids)
 }
 
-fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("spans, labels and meanings are JSON")
+pub(super) fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("plain structures are JSON")
 }
 
 pub(super) fn parsed<T: serde::de::DeserializeOwned>(

@@ -11,6 +11,8 @@ mod faults;
 mod labels;
 mod refusals;
 mod security;
+mod tune;
+mod tune_faults;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,10 +69,19 @@ fn tagger() -> Tagger {
 }
 
 fn tagger_of(settings: ModelSettings) -> Tagger {
+    drawn(settings, 7)
+}
+
+/// A model with weights of this seed.
+fn drawn(settings: ModelSettings, seed: u64) -> Tagger {
     let dir = tempfile::tempdir().unwrap();
     // From files, so that it has the checksum that saved domains name.
-    model::save(&model::from_encoder(&encoder(), settings, 7).unwrap(), dir.path(), Storage::F32)
-        .unwrap();
+    model::save(
+        &model::from_encoder(&encoder(), settings, seed).unwrap(),
+        dir.path(),
+        Storage::F32,
+    )
+    .unwrap();
     model::load(dir.path()).unwrap()
 }
 

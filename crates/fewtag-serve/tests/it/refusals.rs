@@ -252,6 +252,8 @@ fn every_code_has_a_test_and_a_line_in_the_documentation() {
         include_str!("faults.rs"),
         include_str!("refusals.rs"),
         include_str!("security.rs"),
+        include_str!("tune.rs"),
+        include_str!("tune_faults.rs"),
         include_str!("../../../fewtag-cli/tests/it/serve.rs"), // What needs a process of its own.
     ];
     let page = include_str!("../../../../docs/guide/server.md");

@@ -225,7 +225,7 @@ async fn each_route_wants_the_key_that_the_document_says() {
             assert!(![401, 403].contains(&ask("a key for everything").await), "{place}");
         }
     }
-    assert_eq!(n_operations, 20);
+    assert_eq!(n_operations, 24);
     for (method, path) in
         [("GET", "/nowhere"), ("POST", "/v1/nowhere/tag"), ("PATCH", "/v1/domains")]
     {

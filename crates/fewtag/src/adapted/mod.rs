@@ -74,6 +74,11 @@ impl Tagger {
     pub fn adapt(&self, support: &SupportSet) -> Result<Adapted> {
         adapt_all(&[(self, support)])?.swap_remove(0)
     }
+
+    /// Refuses a support set that [`Tagger::adapt`] would refuse, before anything is read.
+    pub(crate) fn can_adapt(&self, support: &SupportSet) -> Result<()> {
+        Planned::new(self, support, &mut Plan::default()).map(drop)
+    }
 }
 
 /// Teaches many domains at once, each as [`Tagger::adapt`] would.

@@ -53,6 +53,11 @@ impl Difference {
         self.n_below
     }
 
+    /// How many bytes it has in a file.
+    pub(crate) fn n_bytes(&self) -> usize {
+        self.tensors.values().map(|stored| stored.bytes.len()).sum()
+    }
+
     /// What a file holds.
     pub(crate) fn tensors(&self) -> &BTreeMap<String, Stored> {
         &self.tensors

@@ -22,6 +22,7 @@ use crate::eval::Counts;
 
 /// The difference of two models on the same sentences, in per cent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Gain {
     /// F1 of the one minus that of the other.
     pub f1: f64,

@@ -43,7 +43,7 @@ use crate::domain::SupportSet;
 use crate::encoder::LowerRows;
 use crate::error::{Error, Result};
 use crate::random::Random;
-use crate::settings::{Context, ModelSettings};
+use crate::settings::ModelSettings;
 use crate::tagger::Tagger;
 use crate::train::Step;
 use candidates::best;
@@ -51,7 +51,7 @@ use folds::{Fold, folds};
 use job::{Job, Task};
 use judge::{Judgement, judge};
 use plan::usual_minutes;
-use prepare::{check, key, sizes};
+use prepare::{key, sizes};
 use record::{Record, State, Store, Trial};
 
 /// For the rows of lower layers that are kept, at each depth.
@@ -93,20 +93,21 @@ impl Tuning {
     /// [`Error::TooLittle`] if there are too few sentences, [`Error::Untunable`] if the model reads pairs or its layers cannot
     /// be exchanged, and as [`Tagger::adapt`].
     pub fn new(tagger: &Tagger, support: &SupportSet, options: Options) -> Result<Self> {
+        Self::check(tagger, support)?;
         let base = tagger.base().clone();
-        if base.settings().context == Context::Paired {
-            let problem = "it reads sentences in pairs; tune with `separate` context";
-            return Err(Error::Untunable { problem });
-        }
-        if base.engine().layered().is_none() {
-            return Err(Error::Untunable { problem: "the layers of its encoder are fixed" });
-        }
-        check(support.sentences())?;
-        base.adapt(support)?; // What cannot be learned from is told now.
         let sizes = sizes(&base, support)?;
         let minutes = options.minutes.unwrap_or_else(|| usual_minutes(sizes.n_sentences));
         let plan = Plan::new(&sizes, minutes, options.full);
         Self::planned(base, support.clone(), plan, options.seed)
+    }
+
+    /// Refuses what [`Tuning::new`] would, and reads nothing with the encoder.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tuning::new`].
+    pub fn check(tagger: &Tagger, support: &SupportSet) -> Result<()> {
+        prepare::check(tagger.base(), support)
     }
 
     fn planned(base: Tagger, support: SupportSet, mut plan: Plan, seed: u64) -> Result<Self> {

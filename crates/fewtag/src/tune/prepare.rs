@@ -6,14 +6,28 @@ use super::plan::{Plan, Sizes};
 use crate::domain::{Sentence, SupportSet};
 use crate::error::{Error, Result};
 use crate::file;
+use crate::settings::Context;
 use crate::tagger::Tagger;
 use crate::train::alike;
 
 /// Fewer sentences say too little of each other.
 const FEWEST: usize = 10;
 
+/// Refuses a model that cannot be tuned, and sentences that it cannot be tuned with.
+pub(super) fn check(base: &Tagger, support: &SupportSet) -> Result<()> {
+    if base.settings().context == Context::Paired {
+        let problem = "it reads sentences in pairs; tune with `separate` context";
+        return Err(Error::Untunable { problem });
+    }
+    if base.engine().layered().is_none() {
+        return Err(Error::Untunable { problem: "the layers of its encoder are fixed" });
+    }
+    enough(support.sentences())?;
+    base.can_adapt(support)
+}
+
 /// Refuses what is too little to learn more from than examples give.
-pub(super) fn check(sentences: &[Sentence]) -> Result<()> {
+fn enough(sentences: &[Sentence]) -> Result<()> {
     let n = sentences.len();
     if n < FEWEST {
         let problem = format!(

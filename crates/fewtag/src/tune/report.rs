@@ -9,6 +9,7 @@ use crate::eval::{Cell, Table};
 
 /// What was found out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Report {
     /// What became of it.
     pub verdict: Verdict,
@@ -28,6 +29,7 @@ pub struct Report {
 
 /// What became of tuning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The domain was tuned.
@@ -44,6 +46,7 @@ pub enum Verdict {
 
 /// A way of tuning, and what it was worth on sentences that were left out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Candidate {
     /// What was done.
     pub choice: Choice,
@@ -57,6 +60,7 @@ pub struct Candidate {
 
 /// The scores of one label, in per cent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LabelScores {
     /// The label.
     pub label: String,

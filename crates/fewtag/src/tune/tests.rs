@@ -8,6 +8,7 @@ use crate::domain_file::DomainFile;
 use crate::emission::{ScorerKind, Similarity};
 use crate::encoder::{Precision, Storage};
 use crate::model;
+use crate::settings::Context;
 use crate::tag::Slot;
 
 fn settings() -> ModelSettings {
@@ -268,17 +269,49 @@ fn too_little_is_refused_with_the_reason() {
     assert!(message.contains("support sentence 31"), "{message}");
 }
 
-#[test]
-fn odd_sentences_are_tuned_with_all_the_same() {
-    // The same words with other labels, a label that stands alone, and a hundred labels.
-    let mut lines = vec!["go to [rome](city)".to_owned(), "go to [rome](genre)".to_owned()];
-    lines.extend((0..30).map(|i| format!("see [w{i}](l{}) and [v{i}](m{i})", i % 70)));
+/// What becomes of a short tuning with these sentences, and how many of them contradict each other.
+fn tuned_with(lines: &[String], n_folds: usize) -> (Report, usize) {
     let odd = SupportSet::parse(&lines.join("\n")).unwrap();
-    let plan = plan(&[1e-2], 1, 4);
-    let mut tuning = Tuning::planned(tagger(Precision::F32), odd, plan, 5).unwrap();
-    assert_eq!(tuning.n_contradictions(), 2);
+    Tuning::check(&tagger(Precision::F32), &odd).unwrap();
+    let mut tuning =
+        Tuning::planned(tagger(Precision::F32), odd, plan(&[1e-2], n_folds, 4), 5).unwrap();
+    let n_contradictions = tuning.n_contradictions();
     run(&mut tuning);
-    assert!(tuning.finish().unwrap().report.judged > 0);
+    let report = tuning.finish().unwrap().report;
+    assert!(report.failures.is_empty() && report.judged >= n_folds * lines.len() / 5, "{report:?}");
+    assert!(
+        report.candidates.iter().all(|it| it.score.f1.is_finite() && it.gain.spread.is_finite())
+    );
+    (report, n_contradictions)
+}
+
+#[test]
+fn contradictory_sentences_are_counted_and_tuned_with_all_the_same() {
+    let mut lines = vec!["go to [rome](city)".to_owned(), "go to [rome](genre)".to_owned()];
+    lines.extend((0..12).map(|i| format!("hear [jazz](genre) in [paris](city) now{i}")));
+    let (report, n_contradictions) = tuned_with(&lines, 5);
+    assert_eq!((n_contradictions, report.candidates.len()), (2, 4));
+}
+
+#[test]
+fn a_label_with_one_example_is_not_judged() {
+    let mut lines = vec!["pay [cash](means) for it".to_owned()];
+    lines.extend((0..12).map(|i| format!("go to [rome](city) now{i}")));
+    let (report, _) = tuned_with(&lines, 5);
+    // Where its sentence is left out, nothing shows it: neither its span nor what stands there counts.
+    let gold = |label: &str| {
+        report.labels.iter().filter(|it| it.label == label).map(|it| it.n_spans).sum::<usize>()
+    };
+    assert_eq!((gold("city"), gold("means")), (12, 0), "{report:?}");
+}
+
+#[test]
+fn a_hundred_labels_are_tuned_with() {
+    let line = |i: usize| format!("see [w{i}](l{i}) and [v{i}](l{}) now", (i + 50) % 100);
+    let (report, _) = tuned_with(&(0..100).map(line).collect::<Vec<_>>(), 1);
+    // Each stands in two sentences, of which one is left out, or both.
+    let n_judged = report.labels.iter().filter(|label| label.n_spans > 0).count();
+    assert!((20..=40).contains(&n_judged), "{report:?}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ pub(crate) struct TunedWeights {
 
 /// What tuning was found to be worth, and how it was done.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Figures {
     /// The F1 of the model as it was, on sentences that were left out.
@@ -29,6 +30,7 @@ pub struct Figures {
 
 /// An F1 and how far it may be off, in per cent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Score {
     /// Of the counts of all judged sentences together.
@@ -39,6 +41,7 @@ pub struct Score {
 
 /// One way to tune.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
     /// So many of the encoder's upper layers move.
