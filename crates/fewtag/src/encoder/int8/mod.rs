@@ -10,7 +10,7 @@ mod weights;
 
 use std::path::Path;
 
-use fewtag_kernels::int8::{MAX_K, Unit};
+use fewtag_kernels::int8::Unit;
 use fewtag_kernels::layer_norm::{Norm, normalise_rows};
 use rayon::prelude::*;
 
@@ -25,7 +25,7 @@ use super::parameters::{Embeddings, Parameters};
 use super::pool::Pool;
 use super::weights::read_into;
 use super::{Engine, Layered};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::matrix::Matrix;
 
 /// A BERT encoder in whole numbers.
@@ -71,14 +71,6 @@ impl Int8Bert {
 
     fn assemble(config: &BertConfig, gathered: Gathered) -> Result<Self> {
         config.check()?;
-        for (field, size) in
-            [("hidden_size", config.hidden_size), ("intermediate_size", config.intermediate_size)]
-        {
-            if size > MAX_K {
-                let problem = format!("{size} is above {MAX_K}, the most that int8 sums; use f32");
-                return Err(Error::EncoderConfig { field, problem });
-            }
-        }
         let weights = gathered.weights(config);
         let Embeddings { word, position, segment, norm } = weights.embeddings;
         let layers = weights.layers.par_iter().map(|layer| PackedLayer::new(layer, config));
@@ -204,6 +196,7 @@ mod tests {
     use super::super::testing::{odd_batch, odd_parameters};
     use super::super::{Bert, Storage, storage};
     use super::*;
+    use crate::error::Error;
 
     fn batch(lengths: &[usize]) -> PackedBatch {
         odd_batch(lengths, 9)
@@ -305,13 +298,5 @@ mod tests {
             let expected = rows.iter().flat_map(|&row| hidden.row(row).to_vec()).collect();
             assert_eq!(engine.encode_rows(&batch, &rows).unwrap(), Matrix::new(expected, 15));
         }
-    }
-
-    #[test]
-    fn sums_that_could_overflow_are_refused() {
-        let config =
-            BertConfig { intermediate_size: MAX_K + 1, num_hidden_layers: 0, ..odd_config() };
-        let refused = Int8Bert::new(&Parameters::zeros(&config)).unwrap_err().to_string();
-        assert!(refused.contains("intermediate_size"), "{refused}");
     }
 }
