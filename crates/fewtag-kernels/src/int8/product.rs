@@ -42,7 +42,7 @@ impl Product<'_> {
     ///
     /// If sizes disagree.
     pub fn into(self, y: &mut [f32]) {
-        self.columns_into(0..self.n_panels(), y);
+        self.columns_into(0..self.n_panels(), y, self.panels.n());
     }
 
     /// The number of panels: what can be shared between threads.
@@ -58,20 +58,20 @@ impl Product<'_> {
         (panels.start * PANEL).min(n)..(panels.end * PANEL).min(n)
     }
 
-    /// Computes the columns of some panels, `y [m, n_columns]`.
+    /// Computes the columns of some panels: row `i` of them goes to `y[i · stride..]`.
     ///
     /// # Panics
     ///
-    /// If sizes disagree.
-    pub fn columns_into(&self, panels: Range<usize>, y: &mut [f32]) {
+    /// If sizes disagree, or if there are more columns than `stride`.
+    pub fn columns_into(&self, panels: Range<usize>, y: &mut [f32], stride: usize) {
         let (m, n) = (self.rows.len(), self.panels.n());
         assert_eq!(self.rows.k(), self.panels.k(), "x and W disagree on k");
         assert_eq!(self.bias.len(), n, "one bias a column");
         if let Finish::Add(more) = self.finish {
             assert_eq!(more.len(), m * n, "what is added is [m, n]");
         }
-        let stride = self.columns(&panels).len();
-        assert_eq!(y.len(), m * stride, "y is [m, n]");
+        assert!(self.columns(&panels).len() <= stride, "columns fit a row");
+        assert_eq!(y.len(), m * stride, "y has m rows");
         let unit = self.rows.unit();
         let run = Run { product: self, panels, y, stride };
         match unit {

@@ -262,10 +262,16 @@ fn parts_of_the_columns_are_those_of_the_whole() {
             for part in [0..2, 2..4, 3..4, 1..1] {
                 let columns = product.columns(&part);
                 let mut y = vec![0.0; 5 * columns.len()];
-                product.columns_into(part, &mut y);
+                product.columns_into(part.clone(), &mut y, columns.len());
                 let expected =
                     whole.chunks_exact(100).flat_map(|row| row[columns.clone()].to_vec());
                 assert_eq!(y, expected.collect::<Vec<_>>(), "{unit:?} {columns:?}");
+                let mut wide = vec![7.0; 5 * 100];
+                product.columns_into(part, &mut wide, 100);
+                for (wide, y) in wide.chunks_exact(100).zip(y.chunks(columns.len().max(1))) {
+                    assert_eq!(wide[..y.len()], *y, "{unit:?} {columns:?}");
+                    assert_eq!(wide[y.len()..], [7.0; 100][y.len()..], "others are left alone");
+                }
             }
         }
     }
