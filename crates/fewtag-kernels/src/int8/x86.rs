@@ -206,8 +206,7 @@ impl Kernel for Avx2 {
                         ];
                         let p = g * GROUP_QUADS + p;
                         for (r, tile) in tile.iter_mut().enumerate() {
-                            let u: i64 =
-                                bytemuck::cast(*left.quads.get_unchecked(r * n_quads + p));
+                            let u: i64 = bytemuck::cast(*left.quads.get_unchecked(r * n_quads + p));
                             let u = _mm256_set1_epi64x(u);
                             tile[0] = _mm256_add_epi32(tile[0], _mm256_madd_epi16(u, q[0]));
                             tile[1] = _mm256_add_epi32(tile[1], _mm256_madd_epi16(u, q[1]));
