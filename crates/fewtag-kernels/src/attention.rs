@@ -7,6 +7,8 @@
 //!
 //! `P [heads, l, l]` is kept for the way back; `docs/reference/engine.md` derives it.
 
+use std::ops::Range;
+
 use crate::dropout::{LayerDropout, Place};
 use crate::matmul::{Left, Panels, Product, Strips, View, Write};
 use crate::{dot, exp, in_pairs, sum, vectorised, vectorised_fma};
@@ -67,8 +69,26 @@ impl Attention<'_> {
 
     /// Computes `probabilities [heads, l, l]` and `context [l, h]`.
     pub fn forward(&self, probabilities: &mut [f32], context: &mut [f32], scratch: &mut Scratch) {
-        let (l, h) = (self.len(), self.heads.width());
-        for (head, p) in probabilities.chunks_exact_mut(l * l).enumerate() {
+        let into = (context, self.heads.width());
+        self.heads(0..self.heads.n, probabilities, into, scratch);
+    }
+
+    /// [`Attention::forward`] of some of the heads: `probabilities [heads, l, l]`, and the columns of the context that are
+    /// theirs to the start of rows of `stride` numbers.
+    ///
+    /// # Panics
+    ///
+    /// If sizes disagree.
+    pub fn heads(
+        &self,
+        heads: Range<usize>,
+        probabilities: &mut [f32],
+        (context, stride): (&mut [f32], usize),
+        scratch: &mut Scratch,
+    ) {
+        let l = self.len();
+        let first = heads.start;
+        for (head, p) in heads.zip(probabilities.chunks_exact_mut(l * l)) {
             let [q, k, v] = self.heads.parts(self.qkv, head);
             scratch.right.pack_transposed(k);
             Product { left: Left::Rows(q), right: &scratch.right, write: Write::Set }.into(p);
@@ -78,7 +98,7 @@ impl Attention<'_> {
             scratch.right.pack(v);
             let left = Left::Rows(View::new(p, l));
             let product = Product { left, right: &scratch.right, write: Write::Set };
-            product.into_cols(&mut context[head * self.heads.size..], h);
+            product.into_cols(&mut context[(head - first) * self.heads.size..], stride);
         }
     }
 
@@ -244,6 +264,23 @@ mod tests {
         for l in [1, 2, 7, 8, 9, 19, 40] {
             let qkv = normal(l * 45, 1);
             assert_close(&forward(&qkv, 0.0).1, &plain(&qkv), 1e-5);
+        }
+    }
+
+    #[test]
+    fn some_heads_are_those_of_all() {
+        let (l, qkv) = (9, normal(9 * 45, 1));
+        let (all_p, all) = forward(&qkv, 0.0);
+        for heads in [0..1, 1..3, 2..3] {
+            let n = heads.len();
+            let (mut p, mut context) = (vec![0.0; n * l * l], vec![0.0; l * n * 5]);
+            let mut scratch = Scratch::default();
+            let into = (&mut context[..], n * 5);
+            attention(&qkv, 0.0).heads(heads.clone(), &mut p, into, &mut scratch);
+            assert_eq!(p, all_p[heads.start * l * l..][..p.len()]);
+            for (row, all) in context.chunks_exact(n * 5).zip(all.chunks_exact(15)) {
+                assert_eq!(*row, all[heads.start * 5..heads.end * 5]);
+            }
         }
     }
 

@@ -29,8 +29,10 @@ impl Adapted {
     where
         T: AsRef<str> + Sync,
     {
-        let groups = groups(texts, self.group_size());
-        groups.flat_map(|group| self.tag_group(&texts[group], thresholds)).collect()
+        // Several groups at a time: while the encoder reads one, words of another are split and tags chosen.
+        let groups: Vec<Range<usize>> = groups(texts, self.group_size()).collect();
+        let groups = groups.into_par_iter().with_max_len(1);
+        groups.flat_map_iter(|group| self.tag_group(&texts[group], thresholds)).collect()
     }
 
     fn tag_group<T>(&self, texts: &[T], thresholds: &Thresholds) -> Vec<Result<Answer>>

@@ -15,13 +15,22 @@ use crate::sources;
 pub(crate) type Item = (String, anyhow::Result<Sentence>);
 
 /// How many lines may wait to be tagged.
-const WAITING: usize = 256;
+const WAITING: usize = 1024;
 /// The longest line, in bytes: a limit on memory, far above any sentence.
 const MAX_LINE: u64 = 1 << 20;
 
 /// The sentences in their order.
 pub(crate) struct Input {
     items: Receiver<Item>,
+}
+
+/// How much is taken at a time, at least one sentence.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Most {
+    /// Sentences.
+    pub(crate) sentences: usize,
+    /// Words, from which on no further sentence is taken.
+    pub(crate) words: usize,
 }
 
 /// A line of `--jsonl` input.
@@ -62,10 +71,17 @@ impl Input {
         Ok(Self { items })
     }
 
-    /// Waits for a sentence and takes those that have arrived with it, at most `n`; none at the end.
-    pub(crate) fn next_batch(&mut self, n: usize) -> Vec<Item> {
-        let first = self.items.recv().ok();
-        first.into_iter().chain(self.items.try_iter().take(n - 1)).collect()
+    /// Waits for a sentence and takes those that have arrived with it, at most so many; none at the end.
+    pub(crate) fn next_batch(&mut self, most: Most) -> Vec<Item> {
+        let (mut batch, mut n_words) = (Vec::new(), 0);
+        let mut next = self.items.recv().ok();
+        while let Some(item) = next {
+            n_words += item.1.as_ref().map_or(0, Sentence::n_words);
+            batch.push(item);
+            let has_room = batch.len() < most.sentences && n_words < most.words;
+            next = if has_room { self.items.try_recv().ok() } else { None };
+        }
+        batch
     }
 }
 
@@ -184,5 +200,33 @@ impl How {
         }
         let tags = vec![Tag::O; words.len()];
         Ok(Some(Sentence::from_text(text, words, tags)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(all: &[&str]) -> Input {
+        let texts: Vec<String> = all.iter().map(|&text| text.to_owned()).collect();
+        Input::open(&texts, &[], How { jsonl: false, words: WordSplit::default() }).unwrap()
+    }
+
+    #[test]
+    fn batches_end_with_their_words_or_sentences_and_lose_nothing() {
+        let all = ["a b c", "d", "e f g h i", "j", "k", "l m"];
+        for (sentences, words) in [(1, 100), (2, 100), (100, 1), (100, 4), (100, 100)] {
+            let mut input = texts(&all);
+            let mut seen = Vec::new();
+            loop {
+                let batch = input.next_batch(Most { sentences, words });
+                let batch: Vec<Sentence> = batch.into_iter().map(|item| item.1.unwrap()).collect();
+                let Some((_, before)) = batch.split_last() else { break };
+                assert!(batch.len() <= sentences);
+                assert!(before.iter().map(Sentence::n_words).sum::<usize>() < words);
+                seen.extend(batch.iter().map(|sentence| sentence.text().0.to_string()));
+            }
+            assert_eq!(seen, all);
+        }
     }
 }

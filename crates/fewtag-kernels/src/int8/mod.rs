@@ -1,14 +1,17 @@
-//! Products in whole numbers: weights of one byte, activations brought to one byte row by row on the way.
+//! Products in whole numbers: weights of one byte, activations brought to one byte on the way.
 //!
 //! ```text
-//! W[j, p] ≈ t[j] q[j, p]          q in −127…127, one scale t a column of the product     (Panels)
-//! x[i, p] ≈ s[i] (u[i, p] − z[i]) u in 0…255, one scale s and one zero z a row          (Rows)
-//! y[i, j] = s[i] t[j] ( Σ_p u[i, p] q[j, p] − z[i] Σ_p q[j, p] ) + b[j]                    (Product)
+//! W[j, p] ≈ t[j] q[j, p]                q in −127…127, one scale t a column of the product              (Panels)
+//! x[i, p] ≈ s[i, g] (u[i, p] − z[i, g]) u in 0…255, one scale s and one zero z a group g of 64 columns  (Rows)
+//! y[i, j] = t[j] Σ_g s[i, g] ( Σ_p u[i, p] q[j, p] − z[i, g] Σ_p q[j, p] ) + b[j]      p in g           (Product)
 //! ```
 //!
-//! The sums are exact 32-bit whole numbers, and what makes floats of them has one order of operations. So every
-//! [`Unit`] gives the same bits, a row does not depend on its neighbours, and the portable code, which is the
-//! definition, can be compared with all others without a tolerance.
+//! The sums of a group are exact 32-bit whole numbers. They are made floats of and added, group after group, by
+//! multiply-adds that round once, on every machine. So every [`Unit`] gives the same bits, a row does not depend on its
+//! neighbours, and the portable code, which is the definition, can be compared with all others without a tolerance.
+//!
+//! Why groups: the largest number of a row sets its step, so one large column would make all others coarse
+//! (`docs/reference/engine.md` has the figures).
 //!
 //! The trap of AVX2: its product of bytes, `vpmaddubsw`, adds two products in 16 bits and saturates, since
 //! 2 · 255 · 127 does not fit. There the bytes are widened and multiplied by `vpmaddwd`, which is exact and needs as many
@@ -37,6 +40,8 @@ const QUAD: usize = 4;
 /// The columns of a panel.
 const PANEL: usize = 32;
 /// The most rows of a tile.
-const TILE_ROWS: usize = 12;
-/// The longest sum that fits 32 bits whatever its numbers are.
-pub const MAX_K: usize = 1 << 16;
+const TILE_ROWS: usize = 6;
+/// The numbers of a row that share a scale. Their sums fit 24 bits, so that floats hold them exactly.
+const GROUP: usize = 64;
+/// The same in quads.
+const GROUP_QUADS: usize = GROUP / QUAD;

@@ -6,12 +6,14 @@
 )]
 
 use std::arch::aarch64::{
-    int8x16_t, int32x4_t, vdupq_n_s32, vld1q_s8, vreinterpretq_s8_s32, vst1q_s32,
+    int8x16_t, int32x4_t, vcvtq_f32_s32, vdupq_n_s32, vfmaq_n_f32, vld1q_f32, vld1q_s8, vld1q_s32,
+    vmulq_n_s32, vreinterpretq_s8_s32, vst1q_f32,
 };
 use std::arch::{asm, is_aarch64_feature_detected};
 
-use super::product::{Kernel, Run, Sums};
-use super::{PANEL, QUAD};
+use super::panels::Panel;
+use super::product::{Kernel, Left, Run, Sums};
+use super::{GROUP_QUADS, PANEL, QUAD};
 
 pub(super) fn has_dot() -> bool {
     is_aarch64_feature_detected!("dotprod")
@@ -24,7 +26,7 @@ pub(super) fn run(run: Run) {
     run.with(NeonDot, quads);
 }
 
-/// A tile of 6 rows by 4 vectors uses 24 of 32 registers.
+/// A tile of 6 rows by 4 vectors uses 24 of 32 registers; floats wait in the first cache.
 #[derive(Debug, Clone, Copy)]
 struct NeonDot;
 
@@ -33,49 +35,48 @@ const LANES: usize = 4;
 
 impl Kernel for NeonDot {
     type Quad = [u8; QUAD];
-    const ROWS: usize = 6;
     const IS_FUSED: bool = true;
 
-    /// Both factors of `sdot` are signed, so 128 is taken from the activations and `128 Σ q` added at the end.
+    /// Both factors of `sdot` are signed, so 128 is taken from the activations and from their zero.
     #[inline(always)]
-    fn tile<const R: usize>(
-        self,
-        rows: &[[u8; QUAD]],
-        panel: &[[[i8; QUAD]; PANEL]],
-        sums: &mut Sums,
-    ) {
-        let n_quads = panel.len();
-        assert!(rows.len() == R * n_quads, "R rows of whole quads");
+    fn tile<const R: usize>(self, left: Left<[u8; QUAD]>, panel: Panel, sums: &mut Sums) {
+        assert!(left.fits::<R>(panel), "R rows of the panel's length");
+        let (n_quads, n_groups) = (panel.quads.len(), panel.minus_sums.len());
+        sums[..R].fill([0.0; PANEL]);
         for j in (0..PANEL).step_by(4 * LANES) {
-            // SAFETY: 16 columns of a quad are four vectors of 16 bytes, `r n_quads + p` is below `rows.len()`, 16
-            // sums are four vectors, and only `run` calls this.
-            unsafe {
-                let mut tile = [[vdupq_n_s32(0); 4]; R];
-                let mut of_weights = [vdupq_n_s32(0); 4];
-                let ones = vreinterpretq_s8_s32(vdupq_n_s32(0x0101_0101));
-                for (p, columns) in panel.iter().enumerate() {
-                    let columns = columns[j..j + 4 * LANES].as_ptr();
-                    let mut q = [ones; 4];
-                    for (v, (q, sum)) in q.iter_mut().zip(&mut of_weights).enumerate() {
-                        *q = vld1q_s8(columns.add(v * LANES).cast());
-                        *sum = dot(*sum, ones, *q);
-                    }
+            for (g, (quads, minus_sums)) in panel.groups().enumerate() {
+                // SAFETY: 16 columns of a quad are four vectors of 16 bytes, `Left::fits` has looked at the places of
+                // quads and scales, 16 sums are four vectors, and only `run` calls this.
+                unsafe {
+                    let mut tile = [[vdupq_n_s32(0); 4]; R];
                     for (r, tile) in tile.iter_mut().enumerate() {
-                        let u = i32::from_le_bytes(*rows.get_unchecked(r * n_quads + p));
-                        let signed = u ^ i32::from_le_bytes([0x80; QUAD]);
-                        let u = vreinterpretq_s8_s32(vdupq_n_s32(signed));
-                        for (sum, &q) in tile.iter_mut().zip(&q) {
-                            *sum = dot(*sum, u, q);
+                        let zero = left.scales.get_unchecked(r * n_groups + g).zero - 128;
+                        for (v, sum) in tile.iter_mut().enumerate() {
+                            let minus_sums = minus_sums[j + v * LANES..][..LANES].as_ptr();
+                            *sum = vmulq_n_s32(vld1q_s32(minus_sums), zero);
                         }
                     }
-                }
-                let mut shift = [0; 4 * LANES];
-                store(&of_weights, &mut shift);
-                for (tile, sums) in tile.iter().zip(sums.iter_mut()) {
-                    let mut row = [0; 4 * LANES];
-                    store(tile, &mut row);
-                    for ((sum, row), shift) in sums[j..].iter_mut().zip(row).zip(shift) {
-                        *sum = row + 128 * shift;
+                    for (p, columns) in quads.iter().enumerate() {
+                        let columns = columns[j..j + 4 * LANES].as_ptr();
+                        let q: [int8x16_t; 4] =
+                            std::array::from_fn(|v| vld1q_s8(columns.add(v * LANES).cast()));
+                        let p = g * GROUP_QUADS + p;
+                        for (r, tile) in tile.iter_mut().enumerate() {
+                            let u = i32::from_le_bytes(*left.quads.get_unchecked(r * n_quads + p));
+                            let signed = u ^ i32::from_le_bytes([0x80; QUAD]);
+                            let u = vreinterpretq_s8_s32(vdupq_n_s32(signed));
+                            for (sum, &q) in tile.iter_mut().zip(&q) {
+                                *sum = dot(*sum, u, q);
+                            }
+                        }
+                    }
+                    for (r, tile) in tile.iter().enumerate() {
+                        let step = left.scales.get_unchecked(r * n_groups + g).step;
+                        for (v, &whole) in tile.iter().enumerate() {
+                            let sums = sums[r][j + v * LANES..][..LANES].as_mut_ptr();
+                            let before = vld1q_f32(sums);
+                            vst1q_f32(sums, vfmaq_n_f32(before, vcvtq_f32_s32(whole), step));
+                        }
                     }
                 }
             }
@@ -100,12 +101,4 @@ unsafe fn dot(mut sum: int32x4_t, u: int8x16_t, q: int8x16_t) -> int32x4_t {
         );
     }
     sum
-}
-
-#[inline(always)]
-fn store(vectors: &[int32x4_t; 4], to: &mut [i32; 4 * LANES]) {
-    for (vector, to) in vectors.iter().zip(to.as_chunks_mut::<LANES>().0) {
-        // SAFETY: there is room for the four numbers of a vector.
-        unsafe { vst1q_s32(to.as_mut_ptr(), *vector) }
-    }
 }

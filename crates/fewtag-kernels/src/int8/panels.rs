@@ -1,6 +1,6 @@
 //! Weights in bytes, in the order in which products read them.
 
-use super::{MAX_K, PANEL, QUAD};
+use super::{GROUP, GROUP_QUADS, PANEL, QUAD};
 use crate::vectorised;
 
 /// A matrix `W [n, k]` in bytes: `W[j, p] = scales[j] · values[j, p]`.
@@ -35,19 +35,31 @@ impl Matrix<'_> {
 /// `k`, in a quad column after column. What is missing in the last quad and panel is filled up with zeros.
 #[derive(Debug, Default)]
 pub struct Panels {
-    pub(super) quads: Vec<[[i8; QUAD]; PANEL]>,
-    pub(super) columns: Vec<Column>,
+    quads: Vec<[[i8; QUAD]; PANEL]>,
+    /// `−Σ_p q[j, p]` of every group of every panel: what a zero of the left factor is multiplied with.
+    minus_sums: Vec<[i32; PANEL]>,
+    /// The scales of every panel.
+    steps: Vec<[f32; PANEL]>,
     k: usize,
     n: usize,
 }
 
-/// What a product needs to know of 32 columns besides their bytes.
-#[derive(Debug, Clone)]
-pub(super) struct Column {
-    /// Their scales.
-    pub(super) steps: [f32; PANEL],
-    /// `Σ_p q[j, p]`.
-    pub(super) sums: [i32; PANEL],
+/// 32 columns as a tile reads them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Panel<'a> {
+    pub(super) quads: &'a [[[i8; QUAD]; PANEL]],
+    pub(super) minus_sums: &'a [[i32; PANEL]],
+    pub(super) steps: &'a [f32; PANEL],
+}
+
+impl<'a> Panel<'a> {
+    /// The quads of every group, with the sums of its columns.
+    #[inline(always)]
+    pub(super) fn groups(
+        self,
+    ) -> impl Iterator<Item = (&'a [[[i8; QUAD]; PANEL]], &'a [i32; PANEL])> {
+        self.quads.chunks(GROUP_QUADS).zip(self.minus_sums)
+    }
 }
 
 impl Panels {
@@ -55,16 +67,16 @@ impl Panels {
     ///
     /// # Panics
     ///
-    /// If a part is not `[n, k]`, or if `k` is 0 or above [`MAX_K`].
+    /// If a part is not `[n, k]`, or if `k` is 0.
     #[must_use]
     pub fn pack(parts: &[Matrix], k: usize) -> Self {
-        assert!((1..=MAX_K).contains(&k), "columns of {k} numbers");
+        assert!(k > 0, "columns without numbers");
         let n = parts.iter().map(|part| part.scales.len()).sum::<usize>();
         let (n_quads, n_panels) = (k.div_ceil(QUAD), n.div_ceil(PANEL));
-        let empty = Column { steps: [0.0; PANEL], sums: [0; PANEL] };
         let mut packed = Self {
             quads: vec![[[0; QUAD]; PANEL]; n_quads * n_panels],
-            columns: vec![empty; n_panels],
+            minus_sums: vec![[0; PANEL]; n_quads.div_ceil(GROUP_QUADS) * n_panels],
+            steps: vec![[0.0; PANEL]; n_panels],
             k,
             n,
         };
@@ -80,10 +92,13 @@ impl Panels {
     }
 
     fn set_column(&mut self, j: usize, values: &[i8], step: f32) {
-        let n_quads = self.n_quads();
+        let (n_quads, n_groups) = (self.n_quads(), self.n_groups());
         let (panel, column) = (j / PANEL, j % PANEL);
-        self.columns[panel].steps[column] = step;
-        self.columns[panel].sums[column] = values.iter().map(|&q| i32::from(q)).sum();
+        self.steps[panel][column] = step;
+        let of_panel = &mut self.minus_sums[panel * n_groups..][..n_groups];
+        for (sums, values) in of_panel.iter_mut().zip(values.chunks(GROUP)) {
+            sums[column] = -values.iter().map(|&q| i32::from(q)).sum::<i32>();
+        }
         let quads = &mut self.quads[panel * n_quads..][..n_quads];
         for (quad, values) in quads.iter_mut().zip(values.chunks(QUAD)) {
             quad[column][..values.len()].copy_from_slice(values);
@@ -100,7 +115,7 @@ impl Panels {
         let n_quads = self.n_quads();
         for (j, row) in values.chunks_exact_mut(self.k).enumerate() {
             let (panel, column) = (j / PANEL, j % PANEL);
-            let step = self.columns[panel].steps[column];
+            let step = self.steps[panel][column];
             let quads = &self.quads[panel * n_quads..][..n_quads];
             let steps = quads.iter().flat_map(|quad| quad[column]);
             for (value, q) in row.iter_mut().zip(steps) {
@@ -121,7 +136,25 @@ impl Panels {
         self.n
     }
 
-    pub(super) fn n_quads(&self) -> usize {
+    /// The number of panels.
+    pub(super) fn n_panels(&self) -> usize {
+        self.steps.len()
+    }
+
+    pub(super) fn panel(&self, p: usize) -> Panel<'_> {
+        let (n_quads, n_groups) = (self.n_quads(), self.n_groups());
+        Panel {
+            quads: &self.quads[p * n_quads..][..n_quads],
+            minus_sums: &self.minus_sums[p * n_groups..][..n_groups],
+            steps: &self.steps[p],
+        }
+    }
+
+    fn n_quads(&self) -> usize {
         self.k.div_ceil(QUAD)
+    }
+
+    fn n_groups(&self) -> usize {
+        self.k.div_ceil(GROUP)
     }
 }

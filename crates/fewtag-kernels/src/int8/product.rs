@@ -1,13 +1,13 @@
 //! `y = x Wᵀ + b` in whole numbers, and what is done with `y` while it is in the cache.
 //!
-//! A tile of up to 12 rows by 32 columns is summed in registers by a [`Kernel`], put aside as whole numbers, and made
-//! floats of. Panels are the outer loop: one stays in the first cache while all rows pass by.
+//! A tile of up to 6 rows by 32 columns is summed by a [`Kernel`], group after group: in registers as whole numbers, then
+//! as floats. Panels are the outer loop: one stays in the cache while all rows pass by.
 
 use std::ops::Range;
 
-use super::panels::{Column, Panels};
+use super::panels::{Panel, Panels};
 use super::rows::{Rows, Scale};
-use super::{PANEL, QUAD, TILE_ROWS, Unit};
+use super::{GROUP_QUADS, PANEL, QUAD, TILE_ROWS, Unit};
 use crate::Fma;
 use crate::activation::{self, Activation};
 
@@ -42,13 +42,13 @@ impl Product<'_> {
     ///
     /// If sizes disagree.
     pub fn into(self, y: &mut [f32]) {
-        self.columns_into(0..self.panels.columns.len(), y);
+        self.columns_into(0..self.n_panels(), y, self.panels.n());
     }
 
     /// The number of panels: what can be shared between threads.
     #[must_use]
     pub fn n_panels(&self) -> usize {
-        self.panels.columns.len()
+        self.panels.n_panels()
     }
 
     /// The columns of some panels.
@@ -58,20 +58,20 @@ impl Product<'_> {
         (panels.start * PANEL).min(n)..(panels.end * PANEL).min(n)
     }
 
-    /// Computes the columns of some panels, `y [m, n_columns]`.
+    /// Computes the columns of some panels: row `i` of them goes to `y[i · stride..]`.
     ///
     /// # Panics
     ///
-    /// If sizes disagree.
-    pub fn columns_into(&self, panels: Range<usize>, y: &mut [f32]) {
+    /// If sizes disagree, or if there are more columns than `stride`.
+    pub fn columns_into(&self, panels: Range<usize>, y: &mut [f32], stride: usize) {
         let (m, n) = (self.rows.len(), self.panels.n());
         assert_eq!(self.rows.k(), self.panels.k(), "x and W disagree on k");
         assert_eq!(self.bias.len(), n, "one bias a column");
         if let Finish::Add(more) = self.finish {
             assert_eq!(more.len(), m * n, "what is added is [m, n]");
         }
-        let stride = self.columns(&panels).len();
-        assert_eq!(y.len(), m * stride, "y is [m, n]");
+        assert!(self.columns(&panels).len() <= stride, "columns fit a row");
+        assert_eq!(y.len(), m * stride, "y has m rows");
         let unit = self.rows.unit();
         let run = Run { product: self, panels, y, stride };
         match unit {
@@ -95,23 +95,37 @@ impl Product<'_> {
 pub(super) trait Kernel: Copy {
     /// What a quad of activations is.
     type Quad;
-    /// The most rows of a tile.
-    const ROWS: usize;
     /// Whether a multiply-add rounds once, in what follows the sums.
     const IS_FUSED: bool;
 
-    /// Writes to `sums[r, j]` the sum over all quads `p` of `rows[r · stride + p]` times `panel[p]`'s column `j`, for
-    /// `r < R`. There are `panel.len()` quads in each of the `R` rows.
-    fn tile<const R: usize>(
-        self,
-        rows: &[Self::Quad],
-        panel: &[[[i8; QUAD]; PANEL]],
-        sums: &mut Sums,
-    );
+    /// Writes to `sums[r, j]`, for `r < R`, what the module's formula sums over the groups. Every group's sum of whole
+    /// numbers begins with its zero times `minus_sums`, and is multiplied and added in one rounding.
+    fn tile<const R: usize>(self, left: Left<Self::Quad>, panel: Panel, sums: &mut Sums);
+}
+
+/// The rows of a tile.
+#[derive(Debug)]
+pub(super) struct Left<'a, Q> {
+    /// Those of all rows, as many for each as a panel has.
+    pub(super) quads: &'a [Q],
+    /// Those of all rows, one for each group.
+    pub(super) scales: &'a [Scale],
+}
+
+impl<Q> Left<'_, Q> {
+    /// Whether these are `R` rows that are as long as the columns of a panel: then row `r` has its quad `p` at
+    /// `r n_quads + p` and the scale of its group `g` at `r n_groups + g`.
+    #[inline(always)]
+    pub(super) fn fits<const R: usize>(&self, panel: Panel) -> bool {
+        let n_groups = panel.quads.len().div_ceil(GROUP_QUADS);
+        panel.minus_sums.len() == n_groups
+            && self.quads.len() == R * panel.quads.len()
+            && self.scales.len() == R * n_groups
+    }
 }
 
 /// The sums of a tile.
-pub(super) type Sums = [[i32; PANEL]; TILE_ROWS];
+pub(super) type Sums = [[f32; PANEL]; TILE_ROWS];
 
 /// The arguments of a kernel.
 pub(super) struct Run<'a> {
@@ -137,35 +151,37 @@ impl<'a> Run<'a> {
     #[inline(always)]
     pub(super) fn with<K: Kernel>(mut self, kernel: K, quads: &[K::Quad]) {
         let Product { rows, panels: right, .. } = self.product;
-        let (m, n_quads) = (rows.len(), right.n_quads());
-        assert_eq!(quads.len(), m * n_quads, "rows of whole quads");
-        // Tiles as equal as can be: 14 rows are 7 and 7, not 12 and 2.
-        let per_tile = m.div_ceil(m.div_ceil(K::ROWS).max(1)).max(1);
-        let mut sums: Sums = [[0; PANEL]; TILE_ROWS];
+        let m = rows.len();
+        // Tiles as equal as can be: 8 rows are 4 and 4, not 6 and 2.
+        let per_tile = m.div_ceil(m.div_ceil(TILE_ROWS).max(1)).max(1);
+        let mut sums: Sums = [[0.0; PANEL]; TILE_ROWS];
         for p in self.panels.clone() {
-            let panel = &right.quads[p * n_quads..][..n_quads];
+            let panel = right.panel(p);
+            let (n_quads, n_groups) = (panel.quads.len(), panel.minus_sums.len());
             for first in (0..m).step_by(per_tile) {
                 let n_rows = per_tile.min(m - first);
-                let rows = &quads[first * n_quads..][..n_rows * n_quads];
-                tile_of(kernel, n_rows, rows, panel, &mut sums);
+                let left = Left {
+                    quads: &quads[first * n_quads..][..n_rows * n_quads],
+                    scales: &rows.scales[first * n_groups..][..n_rows * n_groups],
+                };
+                tile_of(kernel, n_rows, left, panel, &mut sums);
                 self.finish::<K>(p, first, &sums[..n_rows]);
             }
         }
     }
 
-    /// Makes floats of the sums of a tile and writes them.
+    /// Makes numbers of the product of the sums of a tile and writes them.
     #[inline(always)]
-    fn finish<K: Kernel>(&mut self, p: usize, first: usize, sums: &[[i32; PANEL]]) {
-        let Product { rows, panels: right, bias, finish } = self.product;
+    fn finish<K: Kernel>(&mut self, p: usize, first: usize, sums: &[[f32; PANEL]]) {
+        let Product { panels: right, bias, finish, .. } = self.product;
         let bias = &bias[p * PANEL..];
         let n_cols = PANEL.min(bias.len());
         let at = (p - self.panels.start) * PANEL;
         let bias = crate::start_of::<PANEL>(bias);
-        let tile = Tile { column: &right.columns[p], bias: &bias };
+        let steps = right.panel(p).steps;
         let out = self.y[first * self.stride..].chunks_mut(self.stride);
-        let of_rows = rows.scales[first..].iter().zip(sums).zip(out).enumerate();
-        for (r, ((&scale, sums), out)) in of_rows {
-            let mut y = tile.floats(scale, sums);
+        for (r, (sums, out)) in sums.iter().zip(out).enumerate() {
+            let mut y: [f32; PANEL] = std::array::from_fn(|j| sums[j] * steps[j] + bias[j]);
             match finish {
                 Finish::Plain => {}
                 Finish::Activation(kind) => {
@@ -185,47 +201,22 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What is common to the rows of a tile.
-struct Tile<'a> {
-    column: &'a Column,
-    bias: &'a [f32; PANEL],
-}
-
-impl Tile<'_> {
-    #[inline(always)]
-    fn floats(&self, scale: Scale, sums: &[i32; PANEL]) -> [f32; PANEL] {
-        let mut y = [0.0; PANEL];
-        for j in 0..PANEL {
-            let whole = sums[j] - scale.zero * self.column.sums[j];
-            y[j] = whole as f32 * (scale.step * self.column.steps[j]) + self.bias[j];
-        }
-        y
-    }
-}
-
 /// One copy of the kernel for each number of rows: their sums stay in registers.
 #[inline(always)]
 fn tile_of<K: Kernel>(
     kernel: K,
     n_rows: usize,
-    rows: &[K::Quad],
-    panel: &[[[i8; QUAD]; PANEL]],
+    left: Left<K::Quad>,
+    panel: Panel,
     sums: &mut Sums,
 ) {
     match n_rows {
-        1 => kernel.tile::<1>(rows, panel, sums),
-        2 => kernel.tile::<2>(rows, panel, sums),
-        3 => kernel.tile::<3>(rows, panel, sums),
-        4 => kernel.tile::<4>(rows, panel, sums),
-        5 => kernel.tile::<5>(rows, panel, sums),
-        6 => kernel.tile::<6>(rows, panel, sums),
-        _ if K::ROWS <= 6 => unreachable!("a tile of {n_rows} rows"),
-        7 => kernel.tile::<7>(rows, panel, sums),
-        8 => kernel.tile::<8>(rows, panel, sums),
-        9 => kernel.tile::<9>(rows, panel, sums),
-        10 => kernel.tile::<10>(rows, panel, sums),
-        11 => kernel.tile::<11>(rows, panel, sums),
-        12 => kernel.tile::<12>(rows, panel, sums),
+        1 => kernel.tile::<1>(left, panel, sums),
+        2 => kernel.tile::<2>(left, panel, sums),
+        3 => kernel.tile::<3>(left, panel, sums),
+        4 => kernel.tile::<4>(left, panel, sums),
+        5 => kernel.tile::<5>(left, panel, sums),
+        6 => kernel.tile::<6>(left, panel, sums),
         _ => unreachable!("a tile of {n_rows} rows"),
     }
 }
@@ -236,23 +227,26 @@ struct Portable;
 
 impl Kernel for Portable {
     type Quad = [u8; QUAD];
-    const ROWS: usize = 6;
     const IS_FUSED: bool = false;
 
     #[inline(always)]
-    fn tile<const R: usize>(
-        self,
-        rows: &[[u8; QUAD]],
-        panel: &[[[i8; QUAD]; PANEL]],
-        sums: &mut Sums,
-    ) {
-        for (row, sums) in rows.chunks_exact(panel.len()).zip(&mut sums[..R]) {
-            *sums = [0; PANEL];
-            for (u, columns) in row.iter().zip(panel) {
-                for (sum, q) in sums.iter_mut().zip(columns) {
-                    for (&u, &q) in u.iter().zip(q) {
-                        *sum += i32::from(u) * i32::from(q);
+    fn tile<const R: usize>(self, left: Left<[u8; QUAD]>, panel: Panel, sums: &mut Sums) {
+        let rows = left.quads.chunks_exact(panel.quads.len());
+        let scales = left.scales.chunks_exact(panel.minus_sums.len());
+        for ((row, scales), sums) in rows.zip(scales).zip(sums) {
+            *sums = [0.0; PANEL];
+            let of_groups = row.chunks(GROUP_QUADS).zip(panel.groups()).zip(scales);
+            for ((row, (quads, minus_sums)), scale) in of_groups {
+                let mut whole = minus_sums.map(|minus_sum| scale.zero * minus_sum);
+                for (u, columns) in row.iter().zip(quads) {
+                    for (whole, q) in whole.iter_mut().zip(columns) {
+                        for (&u, &q) in u.iter().zip(q) {
+                            *whole += i32::from(u) * i32::from(q);
+                        }
                     }
+                }
+                for (sum, whole) in sums.iter_mut().zip(whole) {
+                    *sum = (whole as f32).mul_add(scale.step, *sum);
                 }
             }
         }

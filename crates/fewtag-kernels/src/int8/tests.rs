@@ -1,13 +1,13 @@
 //! Every unit of this machine against whole-number arithmetic spelled out in 64 bits, without a tolerance.
 
-use super::rows::{Scale, quantise_row};
+use super::rows::{self, Scale};
 use super::*;
 use crate::Fma;
 use crate::activation::{self, Activation};
 use crate::testing::normal;
 
-/// `m, n, k`: around the sizes of tiles, panels and quads.
-const SIZES: [[usize; 3]; 10] = [
+/// `m, n, k`: around the sizes of tiles, panels, groups and quads.
+const SIZES: [[usize; 3]; 12] = [
     [1, 1, 1],
     [2, 3, 2],
     [12, 32, 64],
@@ -16,6 +16,8 @@ const SIZES: [[usize; 3]; 10] = [
     [5, 70, 384],
     [7, 64, 1536],
     [29, 95, 37],
+    [8, 32, 63],
+    [3, 65, 130],
     [6, 32, 4],
     [0, 40, 8],
 ];
@@ -62,22 +64,26 @@ impl Case {
     fn expected(&self) -> Vec<f32> {
         let mut y = Vec::new();
         for x in self.x.chunks_exact(self.k) {
-            let (scale, bytes) = quantised(x);
+            let groups: Vec<_> = x.chunks(GROUP).map(quantised).collect();
             for (j, q) in self.weights.chunks_exact(self.k).enumerate() {
-                let terms = bytes.iter().zip(q);
-                let terms =
-                    terms.map(|(&u, &q)| (i64::from(u) - i64::from(scale.zero)) * i64::from(q));
-                let sum = terms.sum::<i64>() as f32;
-                y.push(sum * (scale.step * self.steps[j]) + self.bias[j]);
+                let mut sum = 0.0_f32;
+                for ((scale, bytes), q) in groups.iter().zip(q.chunks(GROUP)) {
+                    let terms = bytes.iter().zip(q);
+                    let terms =
+                        terms.map(|(&u, &q)| (i64::from(u) - i64::from(scale.zero)) * i64::from(q));
+                    sum = (terms.sum::<i64>() as f32).mul_add(scale.step, sum);
+                }
+                y.push(sum * self.steps[j] + self.bias[j]);
             }
         }
         y
     }
 }
 
+/// A group in bytes.
 fn quantised(x: &[f32]) -> (Scale, Vec<u8>) {
-    let mut bytes = vec![0_u8; x.len()];
-    (quantise_row(x, &mut bytes), bytes)
+    let (scale, bytes) = rows::quantised::<u8>(x);
+    (scale, bytes[..x.len()].to_vec())
 }
 
 fn bits(x: &[f32]) -> Vec<u32> {
@@ -97,8 +103,8 @@ fn every_unit_gives_the_same_bits_at_odd_sizes() {
 
 #[test]
 fn no_sum_saturates_at_the_ends_of_a_byte() {
-    // Pairs whose sum does not fit 16 bits, on both sides, and as many as a sum may have.
-    for k in [2, 4, 1536, MAX_K] {
+    // Pairs whose sum does not fit 16 bits, on both sides, in part of a group, a whole one and many.
+    for k in [2, 4, GROUP, 1536, 1 << 16] {
         for (byte, x) in
             [(127, [1.0, 1.0]), (-128, [1.0, 1.0]), (-128, [-1.0, 1.0]), (127, [-1.0, 1.0])]
         {
@@ -109,7 +115,7 @@ fn no_sum_saturates_at_the_ends_of_a_byte() {
                 bias: vec![0.0; 33],
                 k,
             };
-            let (_, bytes) = quantised(&case.x[..k]);
+            let (_, bytes) = quantised(&case.x[..k.min(GROUP)]);
             assert!(bytes.contains(&255));
             for unit in Unit::available() {
                 let y = case.product(unit, Finish::Plain);
@@ -124,12 +130,14 @@ fn a_product_is_close_to_that_of_the_numbers_it_stands_for() {
     let case = Case::random([9, 40, 384]);
     let y = case.product(Unit::best(), Finish::Plain);
     for (x, y) in case.x.chunks_exact(case.k).zip(y.chunks_exact(40)) {
-        let step = f64::from(quantised(x).0.step);
+        let steps: Vec<f32> = x.chunks(GROUP).map(|x| quantised(x).0.step).collect();
         for (j, (q, y)) in case.weights.chunks_exact(case.k).zip(y).enumerate() {
             let weight = |q: i8| f64::from(q) * f64::from(case.steps[j]);
             let exact: f64 = x.iter().zip(q).map(|(&x, &q)| f64::from(x) * weight(q)).sum();
-            // Every term is off by half a step at most.
-            let bound: f64 = q.iter().map(|&q| weight(q).abs()).sum::<f64>() * step * 0.501 + 1e-5;
+            // Every term is off by half a step of its group at most.
+            let terms = q.iter().enumerate();
+            let bounds = terms.map(|(p, &q)| weight(q).abs() * f64::from(steps[p / GROUP]) * 0.501);
+            let bound = bounds.sum::<f64>() + 1e-5;
             let error = (f64::from(*y) - exact - f64::from(case.bias[j])).abs();
             assert!(error <= bound, "{error} > {bound}");
         }
@@ -150,10 +158,10 @@ fn rows_of_zeros_stay_and_tiny_ones_become_zeros() {
 #[test]
 fn what_is_not_finite_makes_its_own_row_nan_and_no_other() {
     for bad in [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-        for at in [0, 31, 32, 49] {
-            let mut case = Case::random([3, 40, 50]);
+        for at in [0, 31, 32, 63, 64, 149] {
+            let mut case = Case::random([3, 40, 150]);
             let good = case.product(Unit::Portable, Finish::Plain);
-            case.x[50 + at] = bad;
+            case.x[150 + at] = bad;
             for unit in Unit::available() {
                 let y = case.product(unit, Finish::Plain);
                 assert!(y[40..80].iter().all(|y| y.is_nan()), "{unit:?} {bad} at {at}");
@@ -170,7 +178,7 @@ fn what_is_not_finite_makes_its_own_row_nan_and_no_other() {
 fn bytes_are_the_nearest_ones() {
     for seed in 0..20 {
         let shift = seed as f32 / 4.0 - 2.0;
-        let x: Vec<f32> = normal(77, seed).iter().map(|x| x + shift).collect();
+        let x: Vec<f32> = normal(GROUP, seed).iter().map(|x| x + shift).collect();
         let (scale, bytes) = quantised(&x);
         for (&x, &u) in x.iter().zip(&bytes) {
             let off = (x - scale.step * (i32::from(u) - scale.zero) as f32).abs();
@@ -179,8 +187,11 @@ fn bytes_are_the_nearest_ones() {
         }
     }
     // 0…255 are their own bytes, and halves go to the even one.
-    let whole: Vec<f32> = (0..256).map(|u| u as f32).collect();
-    assert_eq!(quantised(&whole), (Scale { step: 1.0, zero: 0 }, (0..=255).collect()));
+    for first in 0..=u8::MAX - 62 {
+        let bytes: Vec<u8> = (first..first + 62).chain([255]).collect();
+        let whole: Vec<f32> = bytes.iter().map(|&u| f32::from(u)).collect();
+        assert_eq!(quantised(&whole), (Scale { step: 1.0, zero: 0 }, bytes));
+    }
     assert_eq!(quantised(&[255.0, 0.5, 1.5, 2.5]).1, [255, 0, 2, 2]);
     assert_eq!(quantised(&[-1.0, 0.0]), (Scale { step: 1.0 / 255.0, zero: 255 }, vec![0, 255]));
 }
@@ -191,10 +202,11 @@ fn vectorised_rows_are_the_bytes_of_plain_ones() {
         let case = Case::random([5, 1, k]);
         for unit in Unit::available() {
             let rows = case.rows(unit);
+            let (n_quads, n_groups) = (k.div_ceil(QUAD), k.div_ceil(GROUP));
             for (i, x) in case.x.chunks_exact(k).enumerate() {
-                let (scale, bytes) = quantised(x);
-                assert_eq!(rows.scales[i], scale);
-                let n_quads = k.div_ceil(QUAD);
+                let (scales, bytes): (Vec<_>, Vec<_>) = x.chunks(GROUP).map(quantised).unzip();
+                assert_eq!(rows.scales[i * n_groups..][..n_groups], scales);
+                let bytes = bytes.concat();
                 let ours: Vec<u8> = if unit.is_wide() {
                     rows.wide[i * n_quads..][..n_quads]
                         .as_flattened()
@@ -207,6 +219,21 @@ fn vectorised_rows_are_the_bytes_of_plain_ones() {
                 assert_eq!(ours[..k], bytes, "{unit:?} {k}");
             }
         }
+    }
+}
+
+#[test]
+fn a_large_number_makes_its_own_group_coarse_and_no_other() {
+    for unit in Unit::available() {
+        let mut case = Case::random([1, 33, 3 * GROUP]);
+        let before = case.product(unit, Finish::Plain);
+        for row in case.weights.chunks_exact_mut(3 * GROUP) {
+            row[GROUP..].fill(0);
+        }
+        let alone = case.product(unit, Finish::Plain);
+        case.x[2 * GROUP + 5] = 1e6;
+        assert_eq!(case.product(unit, Finish::Plain), alone, "{unit:?}");
+        assert_ne!(alone, before, "the other groups counted");
     }
 }
 
@@ -235,10 +262,16 @@ fn parts_of_the_columns_are_those_of_the_whole() {
             for part in [0..2, 2..4, 3..4, 1..1] {
                 let columns = product.columns(&part);
                 let mut y = vec![0.0; 5 * columns.len()];
-                product.columns_into(part, &mut y);
+                product.columns_into(part.clone(), &mut y, columns.len());
                 let expected =
                     whole.chunks_exact(100).flat_map(|row| row[columns.clone()].to_vec());
                 assert_eq!(y, expected.collect::<Vec<_>>(), "{unit:?} {columns:?}");
+                let mut wide = vec![7.0; 5 * 100];
+                product.columns_into(part, &mut wide, 100);
+                for (wide, y) in wide.chunks_exact(100).zip(y.chunks(columns.len().max(1))) {
+                    assert_eq!(wide[..y.len()], *y, "{unit:?} {columns:?}");
+                    assert_eq!(wide[y.len()..], [7.0; 100][y.len()..], "others are left alone");
+                }
             }
         }
     }

@@ -25,7 +25,7 @@ use crate::domain::{Sentence, SupportSet};
 use crate::emission::{EmissionScorer, Members, References, SupportVectors};
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
-use crate::reading::{self, Beside, Plan, PlannedSupport, Window};
+use crate::reading::{self, Beside, KeptRows, Plan, PlannedSupport, Window};
 use crate::tag::TagSet;
 use crate::tagger::Tagger;
 use scored::Part;
@@ -44,6 +44,8 @@ pub struct Adapted {
     beside: Beside,
     /// The support, where it was read by itself.
     read: Option<ReadSupport>,
+    /// What was read of sentences, if it is kept.
+    kept: Option<Arc<KeptRows>>,
 }
 
 /// A support set that was read by itself.
@@ -124,7 +126,11 @@ pub fn score_all<'a, W: AsRef<str>>(
     assert!(queries.iter().all(|(adapted, _)| shared(adapted)), "one encoder for all");
     let mut plan = Plan::default();
     let planned: Vec<_> = queries.iter().map(|(it, words)| it.plan(words, &mut plan)).collect();
-    let mut rows = reading::embed(first.tagger.engine(), plan.sequences())?;
+    let engine = first.tagger.engine();
+    let mut rows = match &first.kept {
+        Some(kept) => kept.embed(engine, plan.sequences())?,
+        None => reading::embed(engine, plan.sequences())?,
+    };
     let mut take = |windows: Vec<(Window, Range<usize>)>| -> Vec<(Window, Vec<Matrix>)> {
         let rows = |(window, place)| (window, taken(&mut rows, place));
         windows.into_iter().map(rows).collect()
@@ -177,7 +183,7 @@ impl<'a> Planned<'a> {
             }
             beside @ Beside::Each(_) => {
                 let tagger = tagger.clone().at(support.examples_per_label());
-                Adapted { tagger, tags, members, names, beside, read: None }
+                Adapted { tagger, tags, members, names, beside, read: None, kept: None }
             }
         }
     }
@@ -197,7 +203,14 @@ impl Adapted {
         let scorer = tagger.settings().emission_scorer(tagger.head());
         let references = scorer.references(vectors, tagger.engine().width());
         let read = Some(ReadSupport { words, references });
-        Self { tagger, tags, members, names, beside: Beside::Nothing, read }
+        Self { tagger, tags, members, names, beside: Beside::Nothing, read, kept: None }
+    }
+
+    /// The same, which keeps about so many bytes of what it reads of sentences: one that comes again is not read again, as
+    /// long as not too much came between. Answers are the same.
+    #[must_use]
+    pub fn keeping(self, bytes: usize) -> Self {
+        Self { kept: Some(Arc::new(KeptRows::new(bytes))), ..self }
     }
 
     /// The tags that a word can get.

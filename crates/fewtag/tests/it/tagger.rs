@@ -82,6 +82,11 @@ fn an_answer_does_not_depend_on_what_else_is_in_the_batch() {
             let together = adapted.tag_all(&queries).unwrap();
             let alone: Vec<Tagged> = queries.iter().map(|q| adapted.tag(q).unwrap()).collect();
             assert_eq!(together, alone, "{settings:?}");
+            // Once to be read and kept, once from what was kept.
+            let keeping = adapted.keeping(1 << 20);
+            for _ in 0..2 {
+                assert_eq!(keeping.tag_all(&queries).unwrap(), alone, "{settings:?}");
+            }
         }
     }
 }

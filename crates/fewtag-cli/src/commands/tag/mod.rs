@@ -1,37 +1,37 @@
 //! `fewtag tag`: text in, spans out, from a handful of examples.
 //!
 //! ```text
-//! lines ─ input (own thread) ─▶ at most BATCH at a time ─ score (own thread, all cores) ─▶ answers ─ output
+//! lines ─ input (own thread) ─▶ batches ─ scoring (several threads, all cores) ─▶ answers in their order ─ output
 //! ```
 //!
 //! What has arrived is answered at once, so the first answer does not wait for the last line, and memory does not
-//! grow with the input. Answers are written while the next ones are computed.
+//! grow with the input. While the encoder reads one batch, words of the next are split, answers of the one before are
+//! chosen and written.
 
 mod explain;
 mod html;
 mod output;
+mod scoring;
 mod table;
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::thread::JoinHandle;
 
 use anyhow::{Context as _, ensure};
 use fewtag::answer::Thresholds;
 use fewtag::data::{Wanted, Writer};
 use fewtag::plural::Counted;
 use fewtag::{Adapted, DomainFile, Scored, Sentence, SupportSet, Tagged, Tagger};
-use rayon::prelude::*;
 
 use super::answers::{Colour, OutputFormat};
-use super::input::{How, Input, Item};
+use super::input::{How, Input};
 use super::learn::LearnArgs;
 use super::threshold::{Threshold, thresholds};
 use crate::progress::warn;
 use crate::sources;
 use html::Page;
 use output::{Answer, Output};
+use scoring::Scoring;
 use table::TableArgs;
 
 /// Tag text with the slots of a few labelled examples, without training
@@ -86,8 +86,8 @@ enum Explain {
     Html,
 }
 
-/// At most how many sentences are tagged at a time.
-const BATCH: usize = 256;
+/// How much of what was read of sentences is kept: real text repeats itself. About 4,000 sentences of 10 words.
+const KEPT_BYTES: usize = 64 << 20;
 
 /// Runs the command, writing the answers to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
@@ -105,13 +105,13 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     );
     let files = sources::files(files, Wanted::Text)?;
     let Learned { adapted, support, thresholds, .. } = learn(args)?;
+    let adapted = adapted.keeping(KEPT_BYTES);
     let mut output = open_output(args, &support, out);
     let how = How { jsonl: args.jsonl, words: args.learn.read.words() };
     // For the rest of the process: the thread that scores may wait for a line when an error ends the command.
     let adapted: &'static Adapted = Box::leak(Box::new(adapted));
-    let (batches, scorer) = score_all(adapted, Input::open(&args.text, &files, how)?);
     let mut failed = 0;
-    for batch in batches {
+    for batch in Scoring::start(adapted, Input::open(&args.text, &files, how)?) {
         for (line, scored) in batch {
             let answered = scored.and_then(|(sentence, scored, tagged)| {
                 answer(&scored, tagged, &thresholds, &sentence, &mut output)
@@ -131,9 +131,6 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
             }
         }
         output.flush()?;
-    }
-    if let Err(panic) = scorer.join() {
-        std::panic::resume_unwind(panic);
     }
     output.finish()?;
     if failed > 0 {
@@ -183,50 +180,6 @@ fn open_output<'a, W: Write>(
         (_, OutputFormat::Jsonl) => Output::Jsonl { out, explain },
         (_, OutputFormat::Data(format)) => Output::Data(Writer::new(format, out)),
     }
-}
-
-/// A line and what was made of it.
-type Answered = (String, anyhow::Result<(Sentence, Scored<'static>, Tagged)>);
-
-/// Scores what arrives, batch after batch, on a thread of its own. At most one batch waits to be written.
-fn score_all(
-    adapted: &'static Adapted,
-    mut input: Input,
-) -> (Receiver<Vec<Answered>>, JoinHandle<()>) {
-    let (sender, batches) = sync_channel(1);
-    let scorer = std::thread::spawn(move || {
-        loop {
-            let batch = input.next_batch(adapted.group_size().min(BATCH));
-            if batch.is_empty() || sender.send(score(adapted, batch)).is_err() {
-                return;
-            }
-        }
-    });
-    (batches, scorer)
-}
-
-/// Scores and tags the sentences of a batch together, on all cores; each fails alone.
-fn score(adapted: &'static Adapted, batch: Vec<Item>) -> Vec<Answered> {
-    let sentences = batch.iter().filter_map(|(_, sentence)| sentence.as_ref().ok());
-    let words: Vec<Vec<&str>> = sentences.map(|sentence| sentence.words().collect()).collect();
-    let queries: Vec<_> = words.iter().map(|words| (adapted, words.as_slice())).collect();
-    let scored = match fewtag::score_all(&queries) {
-        Ok(scored) => scored,
-        Err(_) => words.iter().map(|words| adapted.score(words)).collect(),
-    };
-    let tag = |scored: fewtag::Result<Scored<'static>>| {
-        scored.map(|scored| {
-            let tagged = scored.tagged();
-            (scored, tagged)
-        })
-    };
-    let tagged: Vec<_> = scored.into_par_iter().map(tag).collect();
-    let mut tagged = tagged.into_iter();
-    let mut join = |sentence: Sentence| {
-        let (scored, tagged) = tagged.next().expect("every sentence is scored")?;
-        Ok((sentence, scored, tagged))
-    };
-    batch.into_iter().map(|(line, sentence)| (line, sentence.and_then(&mut join))).collect()
 }
 
 /// Writes the spans of a sentence that are probable enough; says in how many windows it was read.

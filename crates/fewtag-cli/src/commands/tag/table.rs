@@ -48,6 +48,7 @@ pub(super) fn run(args: &Args, output: &Path) -> anyhow::Result<()> {
     check_names(input, output)?;
     force.check(&Inputs::new(&args.input), [output])?;
     let super::Learned { adapted, tagger, support, thresholds } = super::learn(args)?;
+    let adapted = adapted.keeping(super::KEPT_BYTES);
     let identity = DomainFile::new(&tagger, support, thresholds.clone())
         .map(|domain| fewtag::file::sha256(&domain.to_bytes()))?;
     let job = Job {

@@ -4,19 +4,20 @@
 
 use std::ops::Range;
 
-use fewtag_kernels::attention::{Attention, Heads, Scratch};
-use fewtag_kernels::int8::{Finish, Panels, Product, Rows, Unit};
-use fewtag_kernels::layer_norm::{Norm, normalise_rows};
-use rayon::prelude::*;
-
 use super::super::config::BertConfig;
 use super::super::group::SequenceGroup;
 use super::super::layer::keep_rows;
 use super::super::parameters::{Layer, Linear};
+use super::share::{in_parts, put_columns};
 use super::weights::Numbers;
+use fewtag_kernels::attention::{Attention, Heads, Scratch};
+use fewtag_kernels::int8::{Finish, Panels, Product, Rows, Unit};
+use fewtag_kernels::layer_norm::{Norm, normalise_rows};
 
-/// Multiplications for which it pays to wake a thread: some 50 µs. With an eighth of it, two threads were slower than one.
-const WORTH_A_THREAD: usize = 16 << 20;
+/// Multiplications of bytes that are worth a part of their own: some 5 µs where handing one over takes 1.
+const WORTH_A_PART: usize = 1 << 20;
+/// The same for floats, of which there are fewer a second.
+const FLOATS_WORTH_A_PART: usize = 1 << 18;
 
 /// A linear layer as products read it.
 #[derive(Debug)]
@@ -33,26 +34,23 @@ impl PackedLinear {
 
     /// `y = x Wᵀ + b` and what follows, its columns shared between `n_threads` if that pays.
     fn run(&self, rows: &Rows, finish: Finish, n_threads: usize, y: &mut Vec<f32>) {
-        let n = self.panels.n();
-        y.resize(rows.len() * n, 0.0);
+        let (m, n) = (rows.len(), self.panels.n());
+        y.resize(m * n, 0.0);
         let product = Product { rows, panels: &self.panels, bias: &self.bias, finish };
         let n_panels = product.n_panels();
-        let n_parts = n_threads.min(rows.len() * rows.k() * n / WORTH_A_THREAD).min(n_panels);
+        let n_parts = n_threads.min(m * rows.k() * n / WORTH_A_PART).min(n_panels);
         if n_parts < 2 {
             return product.into(y);
         }
-        let part = |at: usize| {
-            let panels = at * n_panels / n_parts..(at + 1) * n_panels / n_parts;
+        let own = |panels| product.columns_into(panels, y, n);
+        let part = |panels: Range<usize>| {
             let columns = product.columns(&panels);
-            let mut part = vec![0.0; rows.len() * columns.len()];
-            product.columns_into(panels, &mut part);
+            let mut part = vec![0.0; m * columns.len()];
+            product.columns_into(panels, &mut part, columns.len());
             (columns, part)
         };
-        let parts: Vec<_> = (0..n_parts).into_par_iter().with_max_len(1).map(part).collect();
-        for (columns, part) in parts {
-            for (y, part) in y.chunks_exact_mut(n).zip(part.chunks_exact(columns.len())) {
-                y[columns.clone()].copy_from_slice(part);
-            }
+        for (columns, part) in in_parts(n_panels, n_parts, own, part) {
+            put_columns(y, n, &columns, &part);
         }
     }
 }
@@ -183,10 +181,28 @@ impl LayerPass<'_> {
         for sequence in self.group.sequences() {
             let part =
                 |width: usize| -> Range<usize> { sequence.start * width..sequence.end * width };
-            probabilities.resize(n_heads * sequence.len().pow(2), 0.0);
+            let squares = sequence.len().pow(2);
+            probabilities.resize(n_heads * squares, 0.0);
             let of_sequence =
                 Attention { heads, qkv: &qkv[part(3 * h)], dropout: None, first_row: 0 };
-            of_sequence.forward(probabilities, &mut context[part(h)], attention);
+            let context = &mut context[part(h)];
+            let n_parts = self.n_threads.min(2 * squares * h / FLOATS_WORTH_A_PART).min(n_heads);
+            if n_parts < 2 {
+                of_sequence.forward(probabilities, context, attention);
+                continue;
+            }
+            let own = |heads| of_sequence.heads(heads, probabilities, (context, h), attention);
+            let others = in_parts(n_heads, n_parts, own, |own: Range<usize>| {
+                let columns = own.start * heads.size..own.end * heads.size;
+                let mut probabilities = vec![0.0; own.len() * squares];
+                let mut context = vec![0.0; sequence.len() * columns.len()];
+                let into = (&mut context[..], columns.len());
+                of_sequence.heads(own, &mut probabilities, into, &mut Scratch::default());
+                (columns, context)
+            });
+            for (columns, part) in others {
+                put_columns(context, h, &columns, &part);
+            }
         }
     }
 }
@@ -211,7 +227,7 @@ mod tests {
             linear.run(&rows, Finish::Add(&more), n_threads, &mut y);
             y
         };
-        assert!(m * n * k / WORTH_A_THREAD >= 4, "large enough to be shared");
+        assert!(m * n * k / WORTH_A_PART >= 4, "large enough to be shared");
         for n_threads in [2, 3, 4, 64] {
             assert_eq!(run(n_threads), run(1), "{n_threads}");
         }
