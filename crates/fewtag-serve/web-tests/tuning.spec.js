@@ -100,7 +100,7 @@ test("a tuning goes on while one works, is there after a reload, and can be canc
   await page.getByRole("button", { name: "Add example" }).click();
   await expect(page.getByText("Example added.")).toBeVisible();
   await press(page, "Cancel");
-  await expect(page.getByText("Tuning cancelled.")).toBeVisible();
+  await expect(page.getByText("Tuning cancelled. The domain is as it was.")).toBeVisible();
   await expect(card(page)).toContainText("Cancelled.");
   const { tuned, examples } = await server.call("GET", "domains/music");
   expect([tuned, examples.length]).toEqual([null, 31]);
