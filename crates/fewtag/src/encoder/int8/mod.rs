@@ -54,7 +54,7 @@ impl Int8Bert {
     ///
     /// # Errors
     ///
-    /// [`Error::EncoderConfig`] if the shape is none that this engine computes.
+    /// [`crate::Error::EncoderConfig`] if the shape is none that this engine computes.
     pub fn new(parameters: &Parameters) -> Result<Self> {
         Self::assemble(parameters.config(), Gathered::rounded(parameters))
     }
