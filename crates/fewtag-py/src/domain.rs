@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fewtag::answer::Thresholds;
+use fewtag::encoder::Precision;
 use fewtag::support::{self, Suggestion};
 use fewtag::{
     Adapted, Answer, Context, DomainFile, ModelSettings, Sentence, Slot, SupportSet, Tagger, data,
@@ -17,8 +18,43 @@ use crate::errors::{ExamplesError, FewtagError, ModelError, raise};
 use crate::examples::Examples;
 use crate::pool::run;
 
-/// The models of this process by their directory; the built-in one has none. Only locked by who holds the GIL.
-static MODELS: Mutex<Option<HashMap<Option<PathBuf>, Tagger>>> = Mutex::new(None);
+/// The models of this process. Only locked by who holds the GIL.
+static MODELS: Mutex<Option<HashMap<Model, Tagger>>> = Mutex::new(None);
+
+/// Which model: its directory, unless it is the built-in one, and in which numbers it computes.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Model {
+    dir: Option<PathBuf>,
+    precision: Precision,
+}
+
+impl Model {
+    fn new(dir: Option<PathBuf>, precision: Option<&str>) -> PyResult<Self> {
+        let named = |name: &str| Precision::ALL.into_iter().find(|it| it.name() == name);
+        let unknown = || ModelError::new_err("a precision is `int8` or `f32`");
+        let precision = precision.map(|name| named(name).ok_or_else(unknown)).transpose()?;
+        Ok(Self { dir, precision: precision.unwrap_or_default() })
+    }
+
+    /// Loads it, once a process.
+    fn tagger(&self, py: Python<'_>) -> PyResult<Tagger> {
+        {
+            let known = MODELS.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(tagger) = known.as_ref().and_then(|models| models.get(self)) {
+                return Ok(tagger.clone());
+            }
+        }
+        let wanted = self.clone();
+        let loaded = run(py, move || match &wanted.dir {
+            Some(dir) => fewtag::model::load_with(dir, wanted.precision),
+            None => fewtag::model::built_in(wanted.precision),
+        })?;
+        let tagger = loaded.map_err(raise)?;
+        let mut known = MODELS.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get_or_insert_default().insert(self.clone(), tagger.clone());
+        Ok(tagger)
+    }
+}
 
 /// A span as Python gets it: first character, one past the last, label, text, probability.
 type SpanTuple = (usize, usize, String, String, f64);
@@ -40,9 +76,7 @@ pub(crate) struct Core {
     thresholds: Arc<Thresholds>,
     tagger: Tagger,
     support: Arc<SupportSet>,
-    /// Where the model lies, unless it is the built-in one.
-    #[pyo3(get)]
-    model: Option<PathBuf>,
+    model: Model,
 }
 
 /// What a domain is learned with besides its examples: a dictionary with these keys.
@@ -54,26 +88,7 @@ struct Options {
     thresholds: (f64, BTreeMap<String, f64>),
     context: Option<String>,
     model: Option<PathBuf>,
-}
-
-/// The model of a directory, or the built-in one, which is loaded once.
-fn tagger(py: Python<'_>, dir: Option<&Path>) -> PyResult<Tagger> {
-    let key = dir.map(Path::to_owned);
-    {
-        let known = MODELS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tagger) = known.as_ref().and_then(|models| models.get(&key)) {
-            return Ok(tagger.clone());
-        }
-    }
-    let wanted = key.clone();
-    let loaded = run(py, move || match &wanted {
-        Some(dir) => Tagger::load(dir),
-        None => Tagger::built_in(),
-    })?;
-    let tagger = loaded.map_err(raise)?;
-    let mut known = MODELS.lock().unwrap_or_else(PoisonError::into_inner);
-    known.get_or_insert_default().insert(key, tagger.clone());
-    Ok(tagger)
+    precision: Option<String>,
 }
 
 #[pymethods]
@@ -83,7 +98,8 @@ impl Core {
     fn new(py: Python<'_>, examples: &Examples, options: Options) -> PyResult<Self> {
         let support = support_set(examples.sentences.clone(), &options.labels, options.meanings)?;
         let thresholds = checked(options.thresholds, &support)?;
-        let mut tagger = tagger(py, options.model.as_deref())?;
+        let model = Model::new(options.model, options.precision.as_deref())?;
+        let mut tagger = model.tagger(py)?;
         if let Some(name) = options.context {
             let context = match name.as_str() {
                 "paired" => Context::Paired,
@@ -93,23 +109,34 @@ impl Core {
             let settings = ModelSettings { context, ..tagger.settings().clone() };
             tagger = tagger.with_settings(settings).map_err(raise)?;
         }
-        Self::learn(py, tagger, support, thresholds, options.model)
+        Self::learn(py, tagger, support, thresholds, model)
     }
 
     /// Opens the saved domain of a file.
     #[staticmethod]
-    #[pyo3(signature = (path, model=None))]
-    fn read(py: Python<'_>, path: PathBuf, model: Option<PathBuf>) -> PyResult<Self> {
+    #[pyo3(signature = (path, model=None, precision=None))]
+    fn read(
+        py: Python<'_>,
+        path: PathBuf,
+        model: Option<PathBuf>,
+        precision: Option<&str>,
+    ) -> PyResult<Self> {
         let domain = DomainFile::read(&path).map_err(raise)?;
-        Self::opened(py, &domain, &path, model)
+        Self::opened(py, &domain, &path, Model::new(model, precision)?)
     }
 
     /// Opens a saved domain; `name` stands in messages.
     #[staticmethod]
-    #[pyo3(signature = (bytes, name, model=None))]
-    fn open(py: Python<'_>, bytes: &[u8], name: PathBuf, model: Option<PathBuf>) -> PyResult<Self> {
+    #[pyo3(signature = (bytes, name, model=None, precision=None))]
+    fn open(
+        py: Python<'_>,
+        bytes: &[u8],
+        name: PathBuf,
+        model: Option<PathBuf>,
+        precision: Option<&str>,
+    ) -> PyResult<Self> {
         let domain = DomainFile::from_bytes(bytes, &name).map_err(raise)?;
-        Self::opened(py, &domain, &name, model)
+        Self::opened(py, &domain, &name, Model::new(model, precision)?)
     }
 
     /// The bytes of the saved domain.
@@ -221,6 +248,18 @@ impl Core {
         }
     }
 
+    /// Where the model lies, unless it is the built-in one.
+    #[getter]
+    fn model(&self) -> Option<&Path> {
+        self.model.dir.as_deref()
+    }
+
+    /// In which numbers the encoder computes.
+    #[getter]
+    fn precision(&self) -> &'static str {
+        self.model.precision.name()
+    }
+
     /// What tuning was found to be worth, as JSON, if the domain was tuned.
     #[getter]
     fn figures(&self) -> Option<String> {
@@ -235,13 +274,8 @@ impl Core {
 }
 
 impl Core {
-    fn opened(
-        py: Python<'_>,
-        domain: &DomainFile,
-        path: &Path,
-        model: Option<PathBuf>,
-    ) -> PyResult<Self> {
-        let tagger = domain.tagger(&tagger(py, model.as_deref())?, path).map_err(raise)?;
+    fn opened(py: Python<'_>, domain: &DomainFile, path: &Path, model: Model) -> PyResult<Self> {
+        let tagger = domain.tagger(&model.tagger(py)?, path).map_err(raise)?;
         Self::learn(py, tagger, domain.support().clone(), domain.thresholds().clone(), model)
     }
 
@@ -261,7 +295,7 @@ impl Core {
         tagger: Tagger,
         support: SupportSet,
         thresholds: Thresholds,
-        model: Option<PathBuf>,
+        model: Model,
     ) -> PyResult<Self> {
         let support = Arc::new(support);
         let (teacher, examples) = (tagger.clone(), Arc::clone(&support));

@@ -4,6 +4,7 @@ import asyncio
 import doctest
 import json
 import pathlib
+import pickle
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ import pytest
 from conftest import EXAMPLES, sentences
 
 import fewtag
-from fewtag import _answer, _domain
+from fewtag import _answer, _domain, _worker
 
 
 def test_the_five_lines(music, tmp_path):
@@ -164,6 +165,22 @@ def test_other_models_and_contexts(tmp_path):
         fewtag.adapt(EXAMPLES, context="both")
     with pytest.raises(fewtag.ModelError, match="an encoder, not a trained model"):
         fewtag.adapt(EXAMPLES, model=root / "testdata/tiny-encoder")
+
+
+def test_precision_is_kept_wherever_a_domain_goes(music, tmp_path):
+    exact = fewtag.adapt(EXAMPLES, precision="f32")
+    assert (music.precision, exact.precision) == ("int8", "f32")
+    texts = [f"play {who} at noon" for who in ("sade", "björk", "john coltrane")]
+    found = list(exact.tag(texts))
+    assert found != list(music.tag(texts)), "other numbers in the last digits"
+    for other in (pickle.loads(pickle.dumps(exact)), _worker.opened(_worker.state(exact), fewtag.threads())):
+        assert other.precision == "f32" and list(other.tag(texts)) == found
+    exact.save(tmp_path / "m.fewtag")
+    assert fewtag.open(tmp_path / "m.fewtag").precision == "int8"
+    assert list(fewtag.open(tmp_path / "m.fewtag", precision="f32").tag(texts)) == found
+    assert _worker.opened(_worker.state(music), fewtag.threads()).precision == "int8", "not the one that was opened before"
+    with pytest.raises(fewtag.ModelError, match="`int8` or `f32`"):
+        fewtag.adapt(EXAMPLES, precision="f16")
 
 
 def test_errors_are_ours_and_say_where(tmp_path, music):

@@ -42,7 +42,7 @@ struct Options {
     /// built into fewtag]
     #[arg(long, env = "FEWTAG_MODEL", value_name = "DIR|NAME")]
     model: Option<String>,
-    /// In which numbers the encoder computes: int8 is several times as fast (docs/reference/engine.md) [default: f32]
+    /// In which numbers the encoder computes: f32 takes several times as long (docs/reference/engine.md) [default: int8]
     #[arg(long, env = "FEWTAG_PRECISION", value_parser = values::precision())]
     precision: Option<Precision>,
     /// File in which domains are kept [default: fewtag.sqlite]

@@ -18,7 +18,7 @@ pub(crate) struct TaggerArgs {
     /// How query and support are read; paired costs a pass for every support sentence [default: the model's]
     #[arg(long)]
     context: Option<ContextArg>,
-    /// In which numbers the encoder computes: int8 is several times as fast (docs/reference/engine.md)
+    /// In which numbers the encoder computes: f32 takes several times as long (docs/reference/engine.md)
     #[arg(long, value_parser = values::precision(), default_value_t)]
     precision: Precision,
 }

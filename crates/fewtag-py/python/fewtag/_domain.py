@@ -31,12 +31,14 @@ def adapt(
     threshold: Threshold = 0.0,
     context: str | None = None,
     model: Path | None = None,
+    precision: str | None = None,
 ) -> Domain:
     """Learns a domain from a few labelled sentences, without training.
 
     `examples` may be a list of sentences with marked spans, (text, spans) pairs, mappings with `text` and `spans` or with `tokens`
     and `tags`, spaCy Docs, a data frame or `datasets.Dataset` with such columns, or the path of a file in any format that fewtag
     reads. `labels` are looked for by their names alone; `meanings` says what a label means where its name does not.
+    The encoder computes in `precision`: "int8" unless told otherwise, or "f32", which takes several times as long.
 
     >>> import fewtag
     >>> music = fewtag.adapt([("play nina simone", [(5, 16, "artist")])], labels=["genre"])
@@ -49,13 +51,14 @@ def adapt(
         "thresholds": _thresholds(threshold),
         "context": context,
         "model": None if model is None else os.fspath(model),
+        "precision": precision,
     }
     return Domain(_fewtag.Core(gather(examples), options))
 
 
-def open(path: Path, *, model: Path | None = None) -> Domain:
-    """Opens a domain that was saved here, by `fewtag domain save` or by the server's export."""
-    return Domain(_fewtag.Core.read(path, None if model is None else os.fspath(model)))
+def open(path: Path, *, model: Path | None = None, precision: str | None = None) -> Domain:
+    """Opens a domain that was saved here, by `fewtag domain save` or by the server's export; `model` and `precision` as in `adapt`."""
+    return Domain(_fewtag.Core.read(path, None if model is None else os.fspath(model), precision))
 
 
 def _thresholds(threshold: Threshold) -> tuple[float, dict[str, float]]:
@@ -64,8 +67,12 @@ def _thresholds(threshold: Threshold) -> tuple[float, dict[str, float]]:
     return float(threshold), {}
 
 
-def _restore(data: bytes, model: str | None) -> Domain:
-    return Domain(_fewtag.Core.open(data, "pickle", model))
+#: A domain as it travels: its saved file, where its model lies unless it is the built-in one, and its precision.
+State = tuple[bytes, str | None, str | None]
+
+
+def _restore(data: bytes, model: str | None = None, precision: str | None = None) -> Domain:
+    return Domain(_fewtag.Core.open(data, "pickle", model, precision))
 
 
 def _checked(text: Any) -> str:
@@ -100,9 +107,12 @@ class Domain:
     def __init__(self, core: _fewtag.Core, tuning: Tuning | None = None) -> None:
         self._core, self._tuning = core, tuning
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, State]:
+        return _restore, self._state()
+
+    def _state(self) -> State:
         model = self._core.model
-        return _restore, (self.to_bytes(), None if model is None else os.fspath(model))
+        return self.to_bytes(), None if model is None else os.fspath(model), self._core.precision
 
     def __repr__(self) -> str:
         return f"<Domain of {len(self._core.words)} examples: {', '.join(self.labels)}>"
@@ -121,6 +131,11 @@ class Domain:
     def context(self) -> str:
         """`separate`, or `paired`: how a text and the examples are read."""
         return self._core.context
+
+    @property
+    def precision(self) -> str:
+        """`int8` or `f32`: in which numbers the encoder computes."""
+        return self._core.precision
 
     @property
     def model(self) -> str | None:

@@ -6,25 +6,21 @@ from hashlib import sha256
 from typing import Any
 
 from . import _fewtag
-from ._domain import Domain, Threshold, _restore
+from ._domain import Domain, State, Threshold, _restore
 
-#: A domain as it travels: its saved file, and where its model lies unless it is the built-in one.
-State = tuple[bytes, "str | None"]
-
-_DOMAINS: dict[str, Domain] = {}
+_DOMAINS: dict[tuple[str | None, ...], Domain] = {}
 
 
 def state(domain: Domain) -> State:
     """What is sent to workers."""
-    model = domain._core.model
-    return domain.to_bytes(), None if model is None else str(model)
+    return domain._state()
 
 
 def opened(sent: State, threads: int) -> Domain:
     """The domain of a process: opened once, with so many threads."""
     if _fewtag.threads() != threads:
         _fewtag.set_threads(threads)
-    key = sha256(sent[0]).hexdigest()
+    key = (sha256(sent[0]).hexdigest(), *sent[1:])
     if key not in _DOMAINS:
         _DOMAINS[key] = _restore(*sent)
     return _DOMAINS[key]

@@ -91,7 +91,7 @@ class Tagger:
 
     def from_bytes(self, data: bytes, **_options: Any) -> Tagger:
         """Opens a saved domain."""
-        self.domain = _restore(data, None) if data else None
+        self.domain = _restore(data) if data else None
         return self
 
     def to_disk(self, path: Any, **_options: Any) -> None:

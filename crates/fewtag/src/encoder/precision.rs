@@ -4,15 +4,15 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// In which numbers the linear layers of an encoder compute when it tags; training is always in f32.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// In which numbers the linear layers of an encoder compute when it tags; training is always in [`Precision::F32`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// Floats of 32 bits.
-    #[default]
     F32,
-    /// Whole numbers of 8 bits: several times as fast where the machine has instructions for them, in half the memory
-    /// (docs/reference/engine.md).
+    /// Whole numbers of 8 bits, unless told otherwise: several times as fast where the machine has instructions for them, in
+    /// half the memory, and F1 stays the same (docs/reference/engine.md).
+    #[default]
     Int8,
 }
 
