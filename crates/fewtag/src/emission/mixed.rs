@@ -19,9 +19,13 @@
 //! A word's part of an emission is `(1 − g)·a_k·(s·a(q)·v_k − b·c·v_k + γ(q)) + g·ν·b_k·cos_k`; the first is its
 //! part of a prototype (see `contributions.rs`), and the parts sum to `E`, with those of the regression.
 
+use std::sync::Arc;
+
 use bytemuck::{Pod, Zeroable};
+use fewtag_kernels::softmax::weighed_softmax;
 use serde::{Deserialize, Serialize};
 
+use super::at_once::Factors;
 use super::ridge::{Ridge, RidgeGradients};
 use super::similarity::{Side, inverse, norm};
 use super::{
@@ -98,7 +102,7 @@ pub(super) struct TagWords {
     /// `[m, d]`
     pub(super) vectors: Matrix,
     /// `1/|v_k|`, `[m]`
-    inverse_lengths: Vec<f32>,
+    pub(super) inverse_lengths: Vec<f32>,
     /// `ln w_k`, `[m]`
     pub(super) log_weights: Vec<f32>,
 }
@@ -116,6 +120,8 @@ pub(super) struct MixedReferences {
     scorer: EmissionScorer,
     tags: Vec<TagWords>,
     ridge: Option<Ridge>,
+    /// The same once more, for many words at once.
+    factors: Arc<Factors>,
 }
 
 /// A query word: its vector, its side of the similarity and `1/|q|`.
@@ -152,21 +158,14 @@ impl MixedReferences {
         let tags: Vec<TagWords> = support.members.of_tag.iter().enumerate().map(of_tag).collect();
         let is_fitted = scorer.kind == ScorerKind::Fitted;
         let ridge = is_fitted.then(|| Ridge::new(&tags, scorer.mix, width));
-        Self { scorer, tags, ridge }
+        let factors = Factors::new(&tags, ridge.as_ref().map(Ridge::solutions), width);
+        Self { scorer, tags, ridge, factors: Arc::new(factors) }
     }
 
     /// The emissions `[n, L]` of a query `[n, d]`.
     pub(super) fn emissions(&self, query: &Matrix) -> Matrix {
-        let mut emissions = Matrix::zeros(query.n_rows(), self.tags.len());
-        for (j, row) in query.rows().enumerate() {
-            let q = self.query_word(row);
-            for (t, (emission, tag)) in emissions.row_mut(j).iter_mut().zip(&self.tags).enumerate()
-            {
-                let score = |found: Comparison| self.scorer.mix.score(&found) + self.fitted(row, t);
-                *emission = self.compare(&q, tag).map_or(f32::NEG_INFINITY, score);
-            }
-        }
-        emissions
+        let EmissionScorer { similarity, mix, .. } = self.scorer;
+        self.factors.emissions(query, &self.tags, (similarity, mix))
     }
 
     /// The gradients of the query `[n, d]`, of every support vector and of the learned numbers.
@@ -224,12 +223,6 @@ impl MixedReferences {
                 add_scaled(gradients.of(*source, t), 1.0, d);
             }
         }
-    }
-
-    /// `ρ·R`, if there is a regression.
-    fn fitted(&self, q: &[f32], tag: usize) -> f32 {
-        let score = |ridge: &Ridge| self.scorer.mix.regression.exp() * ridge.score(q, tag);
-        self.ridge.as_ref().map_or(0.0, score)
     }
 
     /// The parts of an emission of word `row`, in the order of the support.
@@ -358,20 +351,15 @@ impl Mix {
         1.0 / (1.0 + (-self.gate).exp())
     }
 
-    fn score(self, found: &Comparison) -> f32 {
+    /// `E` without the regression.
+    pub(super) fn score(self, p: f32, n: f32) -> f32 {
         let gate = self.share();
-        (1.0 - gate) * found.p + gate * self.nearness.exp() * found.n
+        (1.0 - gate) * p + gate * self.nearness.exp() * n
     }
 }
 
-/// `exp(factor·x_k + shift_k)`, divided by their sum.
 fn softmax(x: &[f32], factor: f32, shifts: &[f32]) -> Vec<f32> {
-    let logits: Vec<f32> = x.iter().zip(shifts).map(|(x, shift)| factor * x + shift).collect();
-    let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let mut shares: Vec<f32> = logits.iter().map(|logit| (logit - max).exp()).collect();
-    let sum: f32 = shares.iter().sum();
-    for share in &mut shares {
-        *share /= sum;
-    }
+    let mut shares = vec![0.0; x.len()];
+    weighed_softmax(x, factor, shifts, &mut shares);
     shares
 }

@@ -22,6 +22,7 @@
 //! Sources: section "Emission Scorer" of the paper; label names, Hou et al. (2020, L-TapNet);
 //! nearest, SimBERT (the paper) and `StructShot` (Yang and Katiyar, 2020); mixed and fitted are ours.
 
+mod at_once;
 mod backward;
 mod contributions;
 mod mixed;

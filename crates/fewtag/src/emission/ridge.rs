@@ -76,6 +76,11 @@ impl Ridge {
         dot(q, self.solution.row(tag))
     }
 
+    /// `W`, `[L, d]`.
+    pub(super) fn solutions(&self) -> &Matrix {
+        &self.solution
+    }
+
     /// `W_t`.
     pub(super) fn solution(&self, tag: usize) -> &[f32] {
         self.solution.row(tag)

@@ -233,6 +233,22 @@ fn assert_same(a: &Matrix, b: &Matrix, tolerance: f32) {
     }
 }
 
+#[test]
+fn a_word_has_the_emissions_that_it_has_alone() {
+    for case in all_cases(5).into_iter().filter(|case| case.queries.len() == 1) {
+        let references = case.scorer.references(case.support(), WIDTH);
+        let many = case.queries[0].values().repeat(7);
+        let together = references.emissions(&Matrix::new(many, WIDTH));
+        for (j, row) in case.queries[0].rows().enumerate() {
+            let alone = references.emissions(&Matrix::new(row.to_vec(), WIDTH));
+            for again in (j..together.n_rows()).step_by(N_WORDS) {
+                let bits = |row: &[f32]| row.iter().map(|e| e.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(together.row(again)), bits(alone.row(0)), "{:?}", case.scorer);
+            }
+        }
+    }
+}
+
 proptest! {
     // A case is slow: 16 unless more are asked for (`PROPTEST_CASES`).
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 16))]

@@ -68,6 +68,11 @@ pub trait Engine: Send + Sync {
     /// If `rows` do not increase, or the batch has no such row.
     fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix>;
 
+    /// In which numbers it computes.
+    fn precision(&self) -> Precision {
+        Precision::F32
+    }
+
     /// The weights that saving a model writes; none if the engine does not keep them.
     fn to_save(&self) -> Option<&Parameters> {
         None

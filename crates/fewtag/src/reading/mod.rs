@@ -14,6 +14,7 @@
 mod embed;
 mod kept;
 mod once;
+mod row_file;
 mod sequence;
 mod window;
 
@@ -23,17 +24,37 @@ use std::ops::Range;
 pub use embed::{Tape, embed, embed_for_training};
 pub(crate) use kept::KeptRows;
 pub(crate) use once::Once;
+pub(crate) use row_file::RowFile;
 pub use sequence::Sequence;
 pub(crate) use window::{Window, part};
 
 use crate::domain::{Sentence, SupportSet};
 use crate::emission::VectorGradients;
-use crate::encoder::{Pieces, WordPieces};
+use crate::encoder::{Engine, Pieces, WordPieces};
 use crate::error::{Error, Result};
 use crate::matrix::{Matrix, add_scaled};
 use crate::settings::Context;
 use crate::tag::TagSet;
 use crate::tagger::Tagger;
+
+/// Where what was read of support sets is kept.
+#[derive(Debug)]
+pub(crate) enum Kept {
+    /// In memory, for other sets.
+    Rows(KeptRows),
+    /// In a file, for other processes.
+    File(RowFile),
+}
+
+impl Kept {
+    /// [`embed`], where what was read before is not read again.
+    pub(crate) fn embed(&self, engine: &dyn Engine, sequences: &[Sequence]) -> Result<Vec<Matrix>> {
+        match self {
+            Self::Rows(rows) => rows.embed(engine, sequences),
+            Self::File(file) => file.embed(engine, sequences),
+        }
+    }
+}
 
 /// Sequences that will be read together; a range of them belongs to whoever had it added.
 #[derive(Debug, Default)]

@@ -59,6 +59,18 @@ impl Sequence {
         self.pieces.len()
     }
 
+    /// Hands all that tells it from others to a hash.
+    pub(super) fn hash_into(&self, mut hash: impl FnMut(&[u8])) {
+        hash(&[u8::from(self.is_mean)]);
+        for n in [self.pieces.len(), self.wanted.len()].iter().chain(&self.wanted) {
+            hash(&(*n as u64).to_le_bytes());
+        }
+        for Piece { id, segment } in &self.pieces {
+            hash(&id.to_le_bytes());
+            hash(&[*segment]);
+        }
+    }
+
     /// The rows of the wanted pieces in a batch where the sequence starts at row `start`.
     pub(super) fn rows(&self, start: usize) -> impl Iterator<Item = usize> {
         self.wanted.iter().map(move |at| start + at)
