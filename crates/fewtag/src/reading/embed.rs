@@ -17,7 +17,8 @@ use crate::random::Random;
 /// around 200 MB for a small encoder.
 const CHUNK: usize = 1024;
 
-/// Reads every sequence; the answer for one is its wanted rows, `[n_wanted, d]` (`[1, d]` for a name).
+/// Reads every sequence; the answer for one is its wanted rows, `[n_wanted, d]` (`[1, d]` for a name), where `d` is `h`, or
+/// `2h` for a model that wants words by themselves too.
 ///
 /// # Errors
 ///
@@ -54,7 +55,11 @@ fn embed_each(engine: &dyn Engine, sequences: &[Sequence]) -> Result<Vec<Matrix>
         let wanted: Vec<usize> = placed.flat_map(|(s, place)| s.rows(place.start)).collect();
         let hidden = engine.encode_rows(&batch, &wanted)?;
         let mut rows = 0..hidden.n_rows();
-        read.extend(sequences.iter().map(|s| s.gather(&hidden, rows.by_ref().take(s.n_wanted()))));
+        let gathered = |s: &Sequence| {
+            let rows = s.gather(&hidden, rows.by_ref().take(s.n_wanted()));
+            s.completed(rows, engine)
+        };
+        read.extend(sequences.iter().map(gathered));
     }
     Ok(read)
 }
@@ -93,7 +98,10 @@ pub fn embed_for_training<'a>(
             .map(|Dropout { rate, seed }| Dropout { rate, seed: Random::new(seed).at(at as u64) });
         let (hidden, trace) = engine.encode_for_training(&batch, dropout)?;
         let placed = sequences[range.clone()].iter().zip(batch.sequences());
-        read.extend(placed.map(|(s, place)| s.gather(&hidden, s.rows(place.start))));
+        let gathered = |(s, place): (&Sequence, Range<usize>)| {
+            s.completed(s.gather(&hidden, s.rows(place.start)), engine)
+        };
+        read.extend(placed.map(gathered));
         let bytes = trace_bytes(engine.parameters().config(), &batch);
         // Room for one more trace stays free, for a chunk that is computed again beside the kept ones.
         let keep = kept + 2 * bytes <= budget;

@@ -49,7 +49,14 @@ fn emissions_and_their_gradients_agree_with_pytorch() {
         let Case { context, scorer: kind, similarity, label_names, .. } = case;
         let name = format!("{context:?} {kind:?} {similarity:?} {label_names}");
         let (similarity, label_names) = (*similarity, *label_names);
-        let scorer = EmissionScorer { kind: *kind, similarity, label_names, mix: file.mix };
+        let scorer = EmissionScorer {
+            kind: *kind,
+            similarity,
+            label_names,
+            lexical: false,
+            siblings: 0.0,
+            mix: file.mix,
+        };
         // Separate context reads the query once.
         let queries =
             if *context == Context::Paired { &all_queries[..] } else { &all_queries[..1] };
