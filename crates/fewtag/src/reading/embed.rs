@@ -255,6 +255,31 @@ mod tests {
     }
 
     #[test]
+    fn a_row_may_be_followed_by_its_word_by_itself() {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny-encoder");
+        let engine = Bert::new(weights::load(&dir).unwrap()).unwrap();
+        let (tokenizer, h) = (word_pieces(), engine.width());
+        let (query, support) = (pieces(&[10, 11, 12], &[0, 2]), pieces(&[20, 21, 22], &[0, 1]));
+        let alone = |ids: &[u32], segment| {
+            let pieces: Vec<Piece> = ids.iter().map(|&id| Piece { id, segment }).collect();
+            crate::matrix::mean(engine.embeddings(&pieces).unwrap().rows())
+        };
+        let both = Sequence::paired(&query, &support, &tokenizer);
+        let words =
+            [alone(&[10, 11], 0), alone(&[12], 0), alone(&[20], 1), alone(&[21, 22], 1)].to_vec();
+        let name = Sequence::name(&query, &tokenizer);
+        for (sequence, words) in [(both, words), (name, vec![alone(&[10, 11, 12], 0)])] {
+            let read = |lexical| embed(&engine, &[sequence.clone().lexical(lexical)]).unwrap();
+            let (plain, lexical) = (&read(false)[0], &read(true)[0]);
+            assert_eq!((plain.n_cols(), lexical.n_cols()), (h, 2 * h));
+            for ((row, plain), word) in lexical.rows().zip(plain.rows()).zip(&words) {
+                assert_eq!((&row[..h], &row[h..]), (plain, &word[..]));
+            }
+            assert_eq!(lexical.n_rows(), words.len());
+        }
+    }
+
+    #[test]
     fn chunks_hold_whole_sequences_in_order() {
         let tokenizer = word_pieces();
         let of = |n: usize| Sequence::name(&pieces(&vec![7; n - 2], &[0]), &tokenizer);

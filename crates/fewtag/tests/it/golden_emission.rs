@@ -29,6 +29,8 @@ struct Case {
     scorer: ScorerKind,
     similarity: Similarity,
     label_names: f32,
+    #[serde(default)]
+    siblings: f32,
     emissions: Rows,
     d_queries: Vec<Rows>,
     d_keys: Vec<Rows>,
@@ -54,7 +56,7 @@ fn emissions_and_their_gradients_agree_with_pytorch() {
             similarity,
             label_names,
             lexical: false,
-            siblings: 0.0,
+            siblings: case.siblings,
             mix: file.mix,
         };
         // Separate context reads the query once.

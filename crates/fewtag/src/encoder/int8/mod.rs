@@ -231,6 +231,18 @@ mod tests {
     }
 
     #[test]
+    fn embeddings_are_those_of_floats() {
+        let (stored, path) = (in_bytes(&odd_parameters()), Path::new("stored"));
+        let floats = super::super::weights::from_bytes(&odd_config(), &stored, path).unwrap();
+        let ours = Int8Bert::from_bytes(&odd_config(), &stored, path).unwrap();
+        let pieces = [3, 0, 7].map(|id| Piece { id, segment: u8::from(id == 7) });
+        let expected = Bert::new(floats).unwrap().embeddings(&pieces).unwrap();
+        let ours = ours.embeddings(&pieces).unwrap();
+        let both = ours.values().iter().zip(expected.values());
+        assert!(both.clone().count() > 0 && both.clone().all(|(a, b)| (a - b).abs() < 1e-5));
+    }
+
+    #[test]
     fn hidden_rows_are_close_to_those_of_floats() {
         let batch = batch(&[7, 1, 9, 4]);
         // The weights of a file in bytes are the same in both, so that what differs is the arithmetic.
