@@ -51,6 +51,7 @@ impl Tagger {
         head: Head,
     ) -> Result<Self> {
         let word_pieces = fitting(engine.config(), word_pieces, &settings)?;
+        check_embeddings(&*engine, &settings)?;
         let word_pieces = Arc::new(word_pieces);
         Ok(Self { engine, word_pieces, settings, head, kept: None, checksum: None, tuned: None })
     }
@@ -132,6 +133,7 @@ impl Tagger {
     /// [`Error::Setting`] if they make no sense.
     pub fn with_settings(&self, settings: ModelSettings) -> Result<Self> {
         settings.check()?;
+        check_embeddings(&*self.engine, &settings)?;
         Ok(Self { settings, ..self.clone() })
     }
 
@@ -232,6 +234,12 @@ impl Tagger {
         &*self.engine
     }
 
+    /// How many numbers it keeps of a word that it reads: those of the encoder, and as many again of the word by itself.
+    #[must_use]
+    pub fn row_width(&self) -> usize {
+        self.engine.width() * if self.settings.lexical { 2 } else { 1 }
+    }
+
     /// The tokenizer.
     #[must_use]
     pub fn word_pieces(&self) -> &WordPieces {
@@ -243,6 +251,15 @@ impl Tagger {
     pub fn uses_label_names(&self) -> bool {
         self.settings.scorer.takes_names() && self.settings.label_names > 0.0
     }
+}
+
+/// Refuses settings that ask for words by themselves of an encoder that only reads sentences.
+fn check_embeddings(engine: &dyn Engine, settings: &ModelSettings) -> Result<()> {
+    if settings.lexical && engine.embeddings(&[]).is_none() {
+        let problem = "needs an encoder with a table of word pieces";
+        return Err(Error::Setting { setting: "lexical", problem });
+    }
+    Ok(())
 }
 
 /// Checks that settings, tokenizer and an encoder of this shape belong together; gives the tokenizer as they want it.

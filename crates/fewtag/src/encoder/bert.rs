@@ -14,7 +14,7 @@ use fewtag_kernels::matmul::Panels;
 use rayon::prelude::*;
 
 use super::backward::BackwardPass;
-use super::batch::PackedBatch;
+use super::batch::{PackedBatch, Piece};
 use super::config::BertConfig;
 use super::group::{GROUP_ROWS, SequenceGroup};
 use super::layer::{LayerPass, LayerTrace, PackedLayer, Workspace, keep_rows};
@@ -187,6 +187,11 @@ impl Engine for Bert {
         assert!(rows.is_sorted_by(|a, b| a < b), "wanted rows increase");
         assert!(rows.last().is_none_or(|&row| row < batch.n_pieces()), "wanted rows exist");
         self.infer(batch, Some(rows.to_vec()))
+    }
+
+    fn embeddings(&self, pieces: &[Piece]) -> Option<Matrix> {
+        let epsilon = self.parameters.config().layer_norm_eps;
+        Some(embeddings::alone(&self.parameters.weights().embeddings, pieces, epsilon))
     }
 
     fn to_save(&self) -> Option<&Parameters> {

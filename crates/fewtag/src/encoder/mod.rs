@@ -73,6 +73,16 @@ pub trait Engine: Send + Sync {
         Precision::F32
     }
 
+    /// The embeddings of pieces outside any sequence, `LayerNorm(word[id] + segment[s])`, `[n, h]`; none if the engine has
+    /// no tables of them.
+    ///
+    /// # Panics
+    ///
+    /// If the encoder has no such piece or segment.
+    fn embeddings(&self, _pieces: &[Piece]) -> Option<Matrix> {
+        None
+    }
+
     /// The weights that saving a model writes; none if the engine does not keep them.
     fn to_save(&self) -> Option<&Parameters> {
         None

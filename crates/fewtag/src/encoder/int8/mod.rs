@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use self::layer::{LayerPass, PackedLayer, Workspace, owned, slices};
 use self::share::with_others;
 use self::weights::{Gathered, Numbers};
-use super::batch::PackedBatch;
+use super::batch::{PackedBatch, Piece};
 use super::config::BertConfig;
 use super::embeddings::lookups;
 use super::group::SequenceGroup;
@@ -172,6 +172,10 @@ impl Engine for Int8Bert {
         self.infer(batch, Some(rows))
     }
 
+    fn embeddings(&self, pieces: &[Piece]) -> Option<Matrix> {
+        Some(self.tables.alone(pieces, self.config.layer_norm_eps))
+    }
+
     fn layered(&self) -> Option<&dyn Layered> {
         Some(self)
     }
@@ -204,6 +208,18 @@ impl Tables {
         normalise_rows(&mut x, &slices(&self.norm), epsilon);
         x
     }
+
+    /// The rows `[n, h]` of pieces that stand nowhere: without their positions.
+    fn alone(&self, pieces: &[Piece], epsilon: f32) -> Matrix {
+        let h = self.norm.weight.len();
+        let mut rows = Matrix::zeros(pieces.len(), h);
+        for (piece, x) in pieces.iter().zip(rows.values_mut().chunks_exact_mut(h)) {
+            self.word.matrix().add_row(piece.id as usize, x);
+            self.segment.matrix().add_row(piece.segment.into(), x);
+        }
+        normalise_rows(rows.values_mut(), &slices(&self.norm), epsilon);
+        rows
+    }
 }
 
 #[cfg(test)]
@@ -220,6 +236,18 @@ mod tests {
 
     fn in_bytes(parameters: &Parameters) -> Vec<u8> {
         storage::to_bytes(parameters, Storage::Int8).unwrap()
+    }
+
+    #[test]
+    fn embeddings_are_those_of_floats() {
+        let (stored, path) = (in_bytes(&odd_parameters()), Path::new("stored"));
+        let floats = super::super::weights::from_bytes(&odd_config(), &stored, path).unwrap();
+        let ours = Int8Bert::from_bytes(&odd_config(), &stored, path).unwrap();
+        let pieces = [3, 0, 7].map(|id| Piece { id, segment: u8::from(id == 7) });
+        let expected = Bert::new(floats).unwrap().embeddings(&pieces).unwrap();
+        let ours = ours.embeddings(&pieces).unwrap();
+        let both = ours.values().iter().zip(expected.values());
+        assert!(both.clone().count() > 0 && both.clone().all(|(a, b)| (a - b).abs() < 1e-5));
     }
 
     #[test]
