@@ -25,7 +25,7 @@ class Pieces:
 
 class Encoder(nn.Module):
     def __init__(self, directory: Path, dropout: float = 0.0, lexical: bool = False):
-        """If `lexical`, every vector is followed by the mean of its pieces' embeddings, which has no gradient."""
+        """If `lexical`, every vector is followed by the mean of its pieces' embeddings, which has no gradient; a name's by zeros."""
         super().__init__()
         self.lexical = lexical
         self.bert = BertModel.from_pretrained(
@@ -72,7 +72,7 @@ class Encoder(nn.Module):
         hidden = self._hidden([([self.cls, *ids, self.sep], [0] * (len(ids) + 2)) for ids in pieces])
         means = [rows[1 : 1 + len(ids)].mean(0) for rows, ids in zip(hidden, pieces)]
         if self.lexical:
-            means = [torch.cat([mean, self._alone(ids, 0).mean(0)]) for mean, ids in zip(means, pieces)]
+            means = [torch.cat([mean, torch.zeros_like(mean)]) for mean in means]
         return torch.stack(means)
 
     def _with_words(self, rows: Tensor, pieces: Pieces, segment: int) -> Tensor:

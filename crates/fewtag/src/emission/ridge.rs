@@ -246,8 +246,7 @@ impl Inverse {
                 for (c, v) in coefficients.iter().zip(vectors.rows()) {
                     rest.iter_mut().zip(v).for_each(|(x, v)| *x -= c * f64::from(*v));
                 }
-                rest.iter_mut().for_each(|x| *x /= lambda);
-                rest
+                rest.into_iter().map(|x| x / lambda).collect()
             }
         };
         solved.into_iter().map(|x| x as f32).collect()

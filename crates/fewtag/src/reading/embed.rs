@@ -268,7 +268,7 @@ mod tests {
         let words =
             [alone(&[10, 11], 0), alone(&[12], 0), alone(&[20], 1), alone(&[21, 22], 1)].to_vec();
         let name = Sequence::name(&query, &tokenizer);
-        for (sequence, words) in [(both, words), (name, vec![alone(&[10, 11, 12], 0)])] {
+        for (sequence, words) in [(both, words), (name, vec![vec![0.0; h]])] {
             let read = |lexical| embed(&engine, &[sequence.clone().lexical(lexical)]).unwrap();
             let (plain, lexical) = (&read(false)[0], &read(true)[0]);
             assert_eq!((plain.n_cols(), lexical.n_cols()), (h, 2 * h));

@@ -8,7 +8,7 @@
 //!
 //! A word's vector is the last layer's row of its first piece. A model may want the word by itself beside it, the mean of its
 //! pieces' embeddings: then a row is `[2h]`, and what it says of the word by itself has no gradient, as if the tables of
-//! embeddings were frozen.
+//! embeddings were frozen. A name is no word of a text, and has zeros there.
 
 use std::ops::Range;
 
@@ -104,26 +104,29 @@ impl Sequence {
         if !self.is_lexical {
             return rows;
         }
+        let n_cols = 2 * rows.n_cols();
+        let mut values = Vec::with_capacity(rows.n_rows() * n_cols);
+        if self.is_mean {
+            values.extend_from_slice(rows.values());
+            values.resize(n_cols, 0.0);
+            return Matrix::new(values, n_cols);
+        }
         let embeddings = engine.embeddings(&self.pieces).expect("the model's encoder has them");
         let of_word = |pieces: Range<usize>| matrix::mean(pieces.map(|at| embeddings.row(at)));
-        let mut values = Vec::with_capacity(2 * rows.values().len());
         for (row, pieces) in rows.rows().zip(self.words()) {
             values.extend_from_slice(row);
             values.extend(of_word(pieces));
         }
-        Matrix::new(values, 2 * rows.n_cols())
+        Matrix::new(values, n_cols)
     }
 
-    /// The pieces of each word, or all of a name.
+    /// The pieces of each word.
     fn words(&self) -> Vec<Range<usize>> {
         let separator = self.pieces.last().expect("a sequence is framed").id;
         let until = |from: usize| {
             let rest = self.pieces[from..].iter();
             from + rest.take_while(|piece| piece.id != separator).count()
         };
-        if self.is_mean {
-            return vec![1..until(1)];
-        }
         let next = self.wanted.iter().skip(1).copied().chain([usize::MAX]);
         self.wanted.iter().zip(next).map(|(&from, next)| from..until(from).min(next)).collect()
     }
