@@ -170,11 +170,15 @@ def emission_file() -> dict:
         for context, scorer, kind in itertools.product(CONTEXTS, SCORERS, SIMILARITIES)
         for weight in ((0.0, 0.5) if scorer in ("prototype", "mixed", "fitted") else (0.0,))
     ]
+    cases += [
+        emission_case(context, "fitted", "projection", weight, sentences, queries, keys, names, above, 0.4)
+        for context, weight in itertools.product(CONTEXTS, (0.0, 0.5))
+    ]
     vectors = {"queries": numbers(queries), "keys": [numbers(k) for k in keys], "names": numbers(names)}
     return {"tags": TAGS, "support": sentences} | vectors | {"above": numbers(above), "mix": MIX, "cases": cases}
 
 
-def emission_case(context, scorer, kind, weight, sentences, queries, keys, names, above) -> dict:
+def emission_case(context, scorer, kind, weight, sentences, queries, keys, names, above, share=0.0) -> dict:
     """`d_*`: the gradient of Σ above · emissions. Separate context reads the query once: the first of `queries`."""
     leaves = [x.clone().requires_grad_() for x in [queries, names, *keys]]
     q, c, k = leaves[0], leaves[1], leaves[2:]
@@ -182,10 +186,11 @@ def emission_case(context, scorer, kind, weight, sentences, queries, keys, names
     pairs = list(zip(q, k)) if context == "paired" else [(q[0], torch.cat(k))]
     members = members if context == "paired" else [torch.cat(members)]
     mix = {name: torch.tensor(value, dtype=torch.float64, requires_grad=True) for name, value in MIX.items()}
-    scores = emissions(scorer, kind, pairs, members, (weight, c) if weight else None, mix)
+    scores = emissions(scorer, kind, pairs, members, (weight, c) if weight else None, mix, (share, TAGS) if share else None)
     below = torch.autograd.grad((scores * above).sum(), leaves + list(mix.values()), materialize_grads=True)
     below, d_mix = below[: len(leaves)], below[len(leaves) :]
     case = {"context": context, "scorer": scorer, "similarity": kind, "label_names": weight}
+    case |= {"siblings": share} if share else {}
     case |= {"emissions": numbers(scores), "d_queries": numbers(below[0] if context == "paired" else below[0][:1])}
     case |= {"d_keys": [numbers(x) for x in below[2:]], "d_names": numbers(below[1]) if weight else None}
     return case | ({"d_mix": dict(zip(MIX, map(numbers, d_mix)))} if scorer in ("mixed", "fitted") else {})
@@ -221,12 +226,18 @@ def model_file(encoder: Path, read: list[episodes.Episode]) -> dict:
     for context in CONTEXTS:
         cases.append(answers(encoder, read, Settings(context, "prototype", "projection", 0.5, constrained=True)))
         cases.append(answers(encoder, read, Settings(context, "nmn", "dot", borrow=True)))
+        cases += [answers(encoder, read, fitted(context, label_names)) for label_names in (0.0, 0.5)]
     tagger = seeded_tagger(encoder, Settings(), SCALE)
     slots = sorted({tag for e in read for tag in tag_set([x.tags for x in e.support])})
     return {"head": head(tagger), "label_names": {tag: name_words(tag) for tag in slots}, "cases": cases}
 
 
 SCALE = 0.5
+
+
+def fitted(context: str, label_names: float) -> Settings:
+    """The regression with words by themselves and siblings."""
+    return Settings(context, "fitted", "projection", label_names, borrow=True, lexical=True, siblings=0.5)
 
 
 def answers(encoder: Path, read: list[episodes.Episode], settings: Settings) -> dict:
@@ -259,7 +270,7 @@ def combinations() -> list[Settings]:
             ("mixed", "projection", 0.5, "transfer"),
             ("fitted", "projection", 0.5, "transfer"),
         )
-    ]
+    ] + [fitted(context, 0.5) for context in CONTEXTS]
 
 
 def gradient_file(encoder: Path, read: list[episodes.Episode]) -> dict:

@@ -3,6 +3,7 @@
 
     python3 benchmarks/tag/before.py EARLIER_BINARY CORPUS.conll... [--now BINARY] [--sentences 100000] [--rounds 3] [--threads 2]
     python3 benchmarks/tag/before.py … --options="--precision int8"          # options for today's command alone
+    python3 benchmarks/tag/before.py … --sentences 25000 --skip 50000        # the third quarter: where no long time is quiet
 
 The first 30 labelled sentences of the first corpus are the examples; the sentences of all corpora, in their order and again from the start
 if there are too few, are the text: `--distinct` leaves out those that were there before. Latency: a sentence of 10 words sent to a
@@ -59,6 +60,7 @@ def main() -> None:
     parser.add_argument("corpora", type=Path, nargs="+")
     parser.add_argument("--now", type=Path, default=ROOT / "target/release/fewtag")
     parser.add_argument("--sentences", type=int, default=100_000)
+    parser.add_argument("--skip", type=int, default=0, help="so many sentences come before the first that is tagged")
     parser.add_argument("--latencies", type=int, default=300, help="sentences of 10 words that are sent one by one")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
@@ -71,7 +73,8 @@ def main() -> None:
     texts = [words for words, _ in corpus]
     if args.distinct:
         texts = [list(words) for words in dict.fromkeys(map(tuple, texts))]
-    texts = texts[: args.sentences] if args.distinct else list(islice(cycle(texts), args.sentences))
+    end = args.skip + args.sentences
+    texts = texts[args.skip : end] if args.distinct else list(islice(cycle(texts), args.skip, end))
     print(f"{time.strftime('%Y-%m-%d')}, commit {commit()}, {processor()}, {args.threads} threads, {len(support)} examples.")
     print(f"{len(texts):,} sentences, {len(set(map(tuple, texts))):,} of them different, {sum(map(len, texts)) / len(texts):.1f} words on average.\n")
     print("| work | earlier | now | ratio |\n|---|---:|---:|---:|")
@@ -84,11 +87,11 @@ def measure(args, directory: Path, support: list, texts: list[list[str]]) -> Non
     examples.write_text("\n\n".join("\n".join(f"{w}\t{t}" for w, t in zip(*sentence)) for sentence in support) + "\n", encoding="utf-8")
     commands = [tag(args.earlier, examples), tag(args.now, examples) + args.options.split()]
     short = list(islice(cycle(words for words in texts if len(words) == N_WORDS), args.latencies * 10 // 9))
-    if short:
+    if short and args.latencies:
         seconds = latencies(commands, short)
         earlier, now = (1e3 * median(column) for column in zip(*seconds))
         print(f"| a sentence of {N_WORDS} words | {earlier:.2f} ms | {now:.2f} ms | {median(a / b for a, b in seconds):.2f}× |", flush=True)
-    for n in (len(texts) // 10, len(texts)):
+    for n in (len(texts) // 10, len(texts)) if args.skip == 0 else (len(texts),):
         lines = directory / f"{n}.jsonl"
         lines.write_text("".join(json.dumps({"tokens": words}) + "\n" for words in texts[:n]))
         rounds = [[run(command, lines) for command in commands] for _ in range(args.rounds if n == len(texts) else 1)]

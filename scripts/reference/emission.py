@@ -56,6 +56,13 @@ def regression(query: Tensor, tags: list[tuple[Tensor, Tensor | None]], mix: dic
     return query @ torch.linalg.solve(s, (x * w[:, None]).T @ y)
 
 
+def siblings(scores: Tensor, share: float, tag_set: list[str]) -> Tensor:
+    """Every column with `share` of that of the other tag of its slot."""
+    others = [{"B": "I", "I": "B", "O": ""}[tag[0]] + tag[1:] for tag in tag_set]
+    zero = torch.zeros_like(scores[:, 0])
+    return scores + share * torch.stack([scores[:, tag_set.index(o)] if o in tag_set else zero for o in others], 1)
+
+
 def emissions(
     scorer: str,
     kind: str,
@@ -63,15 +70,26 @@ def emissions(
     members: list[Tensor],
     names: tuple[float, Tensor] | None = None,
     mix: dict[str, Tensor] | None = None,
+    share: tuple[float, list[str]] | None = None,
+    lexical: bool = False,
 ) -> Tensor:
-    """[n, L]. `names` = (weight, label-name vectors [L, d]) is mixed into prototypes; `mix` is what `mixed` and `fitted` learn."""
+    """[n, L]. `names` = (weight, label-name vectors [L, d]) is mixed into prototypes; `mix` is what `mixed` and `fitted` learn.
+
+    `share` = (σ, tags) lets the regression of `fitted` speak for the other tag of a slot; if `lexical`, only it sees the
+    second half of every vector.
+    """
     if scorer in ("mixed", "fitted"):
         query = torch.stack([q for q, _ in pairs]).mean(0)
         words, columns = torch.cat([k for _, k in pairs]), torch.cat(members).T
         name = lambda t: None if names is None else names[1][t]
         tags = [(words[c > 0], name(t)) for t, c in enumerate(columns)]
-        scores = torch.stack([mixed(kind, query, *tag, mix) for tag in tags], 1)
-        return scores if scorer == "mixed" else scores + mix["regression"].exp() * regression(query, tags, mix)
+        half = query.shape[1] // 2 if lexical else query.shape[1]
+        first = lambda x: None if x is None else x[..., :half]
+        scores = torch.stack([mixed(kind, first(query), first(words), first(name), mix) for words, name in tags], 1)
+        if scorer == "mixed":
+            return scores
+        fitted = regression(query, tags, mix)
+        return scores + mix["regression"].exp() * (siblings(fitted, *share) if share else fitted)
     counts = sum(m.sum(0) for m in members)
     if scorer == "prototype":
         prototypes = sum(m.T @ k for (_, k), m in zip(pairs, members)) / counts[:, None]

@@ -24,8 +24,10 @@ class Pieces:
 
 
 class Encoder(nn.Module):
-    def __init__(self, directory: Path, dropout: float = 0.0):
+    def __init__(self, directory: Path, dropout: float = 0.0, lexical: bool = False):
+        """If `lexical`, every vector is followed by the mean of its pieces' embeddings, which has no gradient; a name's by zeros."""
         super().__init__()
+        self.lexical = lexical
         self.bert = BertModel.from_pretrained(
             directory,
             add_pooling_layer=False,
@@ -43,7 +45,7 @@ class Encoder(nn.Module):
         """`[CLS] x [SEP]` for every sentence: the rows of its words, [n, d] each."""
         pieces = [Pieces(self.tokenizer, words) for words in sentences]
         hidden = self._hidden([([self.cls, *p.ids, self.sep], [0] * (len(p.ids) + 2)) for p in pieces])
-        return [rows[[1 + at for at in p.firsts]] for rows, p in zip(hidden, pieces)]
+        return [self._with_words(rows[[1 + at for at in p.firsts]], p, 0) for rows, p in zip(hidden, pieces)]
 
     def paired(self, queries: list[list[str]], support: list[list[str]]) -> list[list[tuple[Tensor, Tensor]]]:
         """`[CLS] q [SEP] s [SEP]` for every query and support sentence: per query the list of (Q_i, K_i)."""
@@ -56,7 +58,10 @@ class Encoder(nn.Module):
             ]
         )
         rows = [
-            (h[[1 + at for at in q.firsts]], h[[len(q.ids) + 2 + at for at in s.firsts]])
+            (
+                self._with_words(h[[1 + at for at in q.firsts]], q, 0),
+                self._with_words(h[[len(q.ids) + 2 + at for at in s.firsts]], s, 1),
+            )
             for h, (q, s) in zip(hidden, couples)
         ]
         return [rows[i : i + len(support)] for i in range(0, len(rows), len(support))]
@@ -65,7 +70,25 @@ class Encoder(nn.Module):
         """One vector per phrase, read alone: the mean over all its pieces, [len(phrases), d]."""
         pieces = [Pieces(self.tokenizer, words).ids for words in phrases]
         hidden = self._hidden([([self.cls, *ids, self.sep], [0] * (len(ids) + 2)) for ids in pieces])
-        return torch.stack([rows[1 : 1 + len(ids)].mean(0) for rows, ids in zip(hidden, pieces)])
+        means = [rows[1 : 1 + len(ids)].mean(0) for rows, ids in zip(hidden, pieces)]
+        if self.lexical:
+            means = [torch.cat([mean, torch.zeros_like(mean)]) for mean in means]
+        return torch.stack(means)
+
+    def _with_words(self, rows: Tensor, pieces: Pieces, segment: int) -> Tensor:
+        """The rows of a sentence's words [n, d], followed by the words by themselves if they are wanted: [n, 2d]."""
+        if not self.lexical:
+            return rows
+        ends = [*pieces.firsts[1:], len(pieces.ids)]
+        alone = self._alone(pieces.ids, segment)
+        return torch.cat([rows, torch.stack([alone[a:b].mean(0) for a, b in zip(pieces.firsts, ends)])], 1)
+
+    @torch.no_grad()
+    def _alone(self, ids: list[int], segment: int) -> Tensor:
+        """Embeddings without positions, normalised: [len(ids), d]."""
+        tables, ids = self.bert.embeddings, torch.tensor(ids)
+        sums = tables.word_embeddings(ids) + tables.token_type_embeddings(torch.full_like(ids, segment))
+        return tables.LayerNorm(sums)
 
     def _hidden(self, sequences: list[tuple[list[int], list[int]]]) -> Tensor:
         """The last layer, [n_sequences, longest, d]; rows past a sequence's end mean nothing."""

@@ -36,13 +36,15 @@ class Settings:
     transitions: str = "transfer"  # transfer | rule | none
     constrained: bool = False  # decode legal BIO only
     borrow: bool = False  # an I the support lacks borrows the words of its B
+    lexical: bool = False  # the regression of `fitted` also sees words by themselves
+    siblings: float = 0.0  # what it says for a tag that it says for the other tag of the slot
 
 
 class Tagger(nn.Module):
     def __init__(self, directory: Path, settings: Settings, scale: float = 1.0, dropout: float = 0.0):
         super().__init__()
         self.settings = settings
-        self.encoder = Encoder(directory, dropout)
+        self.encoder = Encoder(directory, dropout, settings.lexical)
         self.scale = nn.Parameter(torch.tensor(scale))  # λ
         self.transitions = crf.Collapsed()
         self.mix = nn.ParameterDict({name: torch.tensor(value) for name, value in MIX.items()})
@@ -52,7 +54,8 @@ class Tagger(nn.Module):
         """A model directory with weights in f32 (`fewtag model convert --storage f32`), in its own context or another."""
         description = json.loads((directory / "fewtag.json").read_text())
         known, head = description["settings"], description["head"]
-        settings = {field.name: known[field.name] for field in fields(Settings)} | ({"context": context} if context else {})
+        settings = {field.name: known[field.name] for field in fields(Settings) if field.name in known}
+        settings |= {"context": context} if context else {}
         tagger = cls(directory, Settings(**settings), head["scale"])
         with torch.no_grad():
             for name, values in head["transitions"].items():
@@ -76,7 +79,8 @@ class Tagger(nn.Module):
         else:
             pairs = self.encoder.paired(query_words, support_words)
             members = list(member.split([len(words) for words in support_words]))
-        return tags, [emissions(s.scorer, s.similarity, p, members, names, self.mix) for p in pairs]
+        share = (s.siblings, tags) if s.siblings else None
+        return tags, [emissions(s.scorer, s.similarity, p, members, names, self.mix, share, s.lexical) for p in pairs]
 
     def losses(self, support: list[Sentence], queries: list[Sentence]) -> list[Tensor]:
         """One loss per query; every gold tag must be in the support."""

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use crate::dropout::{LayerDropout, Place};
 use crate::matmul::{Left, Panels, Product, Strips, View, Write};
-use crate::{dot, exp, in_pairs, sum, vectorised, vectorised_fma};
+use crate::softmax::{softmax, softmax_backward};
 
 /// How the width of a row is shared between heads.
 #[derive(Debug, Clone, Copy)]
@@ -150,69 +150,6 @@ impl Attention<'_> {
         dropout.apply(Place::Attention { head }, self.first_row, dropped, self.len());
         dropped
     }
-}
-
-/// Numbers of a row of probabilities that go together: it is short, and a longer run would leave much of it over.
-const SHORT: usize = 8;
-
-/// Turns every row of scores into probabilities: the softmax of `scale · scores`.
-fn softmax(scores: &mut [f32], l: usize, scale: f32) {
-    vectorised_fma(
-        #[inline(always)]
-        |fma| {
-            for row in scores.chunks_exact_mut(l) {
-                let max = maximum(row);
-                for x in row {
-                    *x = (*x - max) * scale;
-                }
-            }
-            // All rows in one loop: the rest of a short row would be slow.
-            for x in scores.iter_mut() {
-                *x = exp(*x, fma);
-            }
-            for row in scores.chunks_exact_mut(l) {
-                let norm = 1.0 / sum::<SHORT>(row);
-                for x in row {
-                    *x *= norm;
-                }
-            }
-        },
-    );
-}
-
-/// The largest number of a row; the last ones are perhaps looked at twice.
-#[inline(always)]
-fn maximum(row: &[f32]) -> f32 {
-    let Some(&last) = row.last_chunk::<SHORT>() else {
-        return row.iter().copied().fold(f32::NEG_INFINITY, larger);
-    };
-    let mut max = last;
-    for chunk in row.as_chunks::<SHORT>().0 {
-        for (max, &x) in max.iter_mut().zip(chunk) {
-            *max = larger(*max, x);
-        }
-    }
-    in_pairs(max, larger)
-}
-
-#[inline(always)]
-fn larger(x: f32, y: f32) -> f32 {
-    if x > y { x } else { y }
-}
-
-/// Turns gradients by probabilities `p` into gradients by the scores before scaling.
-fn softmax_backward(p: &[f32], d: &mut [f32], l: usize, scale: f32) {
-    vectorised(
-        #[inline(always)]
-        || {
-            for (p, d) in p.chunks_exact(l).zip(d.chunks_exact_mut(l)) {
-                let mean = dot(p, d);
-                for (p, d) in p.iter().zip(d) {
-                    *d = (*d - mean) * p * scale;
-                }
-            }
-        },
-    );
 }
 
 #[cfg(test)]

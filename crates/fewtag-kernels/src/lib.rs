@@ -20,6 +20,7 @@ pub mod dropout;
 pub mod int8;
 pub mod layer_norm;
 pub mod matmul;
+pub mod softmax;
 pub mod testing;
 
 use pulp::{Arch, Simd, WithSimd};

@@ -122,7 +122,7 @@ impl Learner {
 
     /// About how many bytes it takes: mostly the vectors of its words, twice, and tuned layers.
     fn bytes(&self) -> usize {
-        let width = self.tagger.engine().width();
+        let width = self.tagger.row_width();
         let sentences = self.support.sentences().iter();
         let words: usize = sentences.map(fewtag::Sentence::n_words).sum();
         let names = self.support.tag_set().n_tags();

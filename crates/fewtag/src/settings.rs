@@ -51,6 +51,12 @@ pub struct ModelSettings {
     pub case: bool,
     /// Whether a slot with `B` but no `I` in the support lets its `B` words speak for `I` too.
     pub borrow: bool,
+    /// Whether the regression of the fitted scorer also sees each word by itself, outside its sentence.
+    #[serde(skip_serializing_if = "is_default")]
+    pub lexical: bool,
+    /// What a word of `B` says in that regression for `I` of its slot, and one of `I` for `B`: from 0 to 1.
+    #[serde(skip_serializing_if = "is_default")]
+    pub siblings: f32,
     /// The factor λ of the emissions; where it starts, if it is learned.
     pub scale: f32,
     /// Whether λ is learned.
@@ -80,6 +86,8 @@ impl Default for ModelSettings {
             legal_loss: false,
             case: false,
             borrow: false,
+            lexical: false,
+            siblings: 0.0,
             // The paper draws it from U(0, 1), where dot products of BERT vectors, around 100, saturate.
             scale: 0.05,
             learn_scale: true,
@@ -106,6 +114,15 @@ impl ModelSettings {
                 "needs `scorer = \"prototype\"`, `\"mixed\"` or `\"fitted\"`",
             );
         }
+        if !(0.0..=1.0).contains(&self.siblings) {
+            return refuse("siblings", "is a share and must lie between 0 and 1");
+        }
+        if self.siblings > 0.0 && self.scorer != ScorerKind::Fitted {
+            return refuse("siblings", "needs `scorer = \"fitted\"`");
+        }
+        if self.lexical && self.scorer != ScorerKind::Fitted {
+            return refuse("lexical", "needs `scorer = \"fitted\"`");
+        }
         if self.legal_loss && !self.constrained {
             return refuse("legal_loss", "needs `constrained = true`");
         }
@@ -124,8 +141,8 @@ impl ModelSettings {
     /// The emission scorer that these settings and a trained head describe.
     #[must_use]
     pub(crate) fn emission_scorer(&self, head: &Head) -> EmissionScorer {
-        let Self { scorer: kind, similarity, label_names, .. } = *self;
-        EmissionScorer { kind, similarity, label_names, mix: head.mix }
+        let Self { scorer: kind, similarity, label_names, lexical, siblings, .. } = *self;
+        EmissionScorer { kind, similarity, label_names, lexical, siblings, mix: head.mix }
     }
 
     /// The temperature with so many examples per label.
@@ -175,6 +192,8 @@ mod tests {
             refusal("label_names = 0.5").contains("`label_names` needs `scorer = \"prototype\"`")
         );
         assert!(refusal("label_names = 1.5").contains("between 0 and 1"));
+        assert!(refusal("lexical = true").contains("`lexical` needs `scorer = \"fitted\"`"));
+        assert!(refusal("scorer = \"fitted\"\nsiblings = 2.0").contains("between 0 and 1"));
         assert!(refusal("temperature = 0.0").contains("`temperature` must be a positive"));
         assert!(refusal("scale = nan").contains("`scale`"));
         assert!(ModelSettings::default().check().is_ok());

@@ -10,7 +10,7 @@ use crate::domain::SupportSet;
 use crate::encoder::{BertConfig, Engine, LowerRows, Precision, Shape, Upper, WordPieces};
 use crate::error::{Error, Result};
 use crate::head::Head;
-use crate::reading::KeptRows;
+use crate::reading::{Kept, KeptRows, RowFile};
 use crate::settings::ModelSettings;
 use crate::tag::{Tag, TagClass, TagSet};
 use crate::transition::TransitionMode;
@@ -30,7 +30,7 @@ pub struct Tagger {
     pub(crate) settings: ModelSettings,
     pub(crate) head: Head,
     /// What was read of support sets, if it is kept.
-    pub(crate) kept: Option<Arc<KeptRows>>,
+    pub(crate) kept: Option<Arc<Kept>>,
     /// Of the files that it was loaded from; `None` once something was learned.
     pub(crate) checksum: Option<Arc<str>>,
     /// If it was tuned to a domain: from which model, and how.
@@ -51,6 +51,7 @@ impl Tagger {
         head: Head,
     ) -> Result<Self> {
         let word_pieces = fitting(engine.config(), word_pieces, &settings)?;
+        check_embeddings(&*engine, &settings)?;
         let word_pieces = Arc::new(word_pieces);
         Ok(Self { engine, word_pieces, settings, head, kept: None, checksum: None, tuned: None })
     }
@@ -103,7 +104,20 @@ impl Tagger {
     /// changed example is then read as far as it is new. Its clones share them.
     #[must_use]
     pub fn keeping(self, bytes: usize) -> Self {
-        Self { kept: Some(Arc::new(KeptRows::new(bytes))), ..self }
+        Self { kept: Some(Arc::new(Kept::Rows(KeptRows::new(bytes)))), ..self }
+    }
+
+    /// The same model, which keeps what it reads of large support sets in a file of at most about so many bytes, where the
+    /// next process finds it: a set that comes again with a changed example is then read as far as it is new. Answers are
+    /// the same.
+    ///
+    /// The file is a cache: it need not exist, its directory neither; what in it is damaged or of another model is passed
+    /// over, and what cannot be written is not kept. A model without a [`Tagger::checksum`] keeps nothing.
+    #[must_use]
+    pub fn keeping_in(self, file: &std::path::Path, bytes: u64) -> Self {
+        let Some(checksum) = &self.checksum else { return self };
+        let kept = RowFile::new(file, bytes, checksum, &*self.engine);
+        Self { kept: Some(Arc::new(Kept::File(kept))), ..self }
     }
 
     /// Whether both run on the very same encoder, and so can be asked together ([`crate::score_all`]).
@@ -119,6 +133,7 @@ impl Tagger {
     /// [`Error::Setting`] if they make no sense.
     pub fn with_settings(&self, settings: ModelSettings) -> Result<Self> {
         settings.check()?;
+        check_embeddings(&*self.engine, &settings)?;
         Ok(Self { settings, ..self.clone() })
     }
 
@@ -219,6 +234,12 @@ impl Tagger {
         &*self.engine
     }
 
+    /// How many numbers it keeps of a word that it reads: those of the encoder, and as many again of the word by itself.
+    #[must_use]
+    pub fn row_width(&self) -> usize {
+        self.engine.width() * if self.settings.lexical { 2 } else { 1 }
+    }
+
     /// The tokenizer.
     #[must_use]
     pub fn word_pieces(&self) -> &WordPieces {
@@ -230,6 +251,15 @@ impl Tagger {
     pub fn uses_label_names(&self) -> bool {
         self.settings.scorer.takes_names() && self.settings.label_names > 0.0
     }
+}
+
+/// Refuses settings that ask for words by themselves of an encoder that only reads sentences.
+fn check_embeddings(engine: &dyn Engine, settings: &ModelSettings) -> Result<()> {
+    if settings.lexical && engine.embeddings(&[]).is_none() {
+        let problem = "needs an encoder with a table of word pieces";
+        return Err(Error::Setting { setting: "lexical", problem });
+    }
+    Ok(())
 }
 
 /// Checks that settings, tokenizer and an encoder of this shape belong together; gives the tokenizer as they want it.

@@ -1,6 +1,7 @@
 //! One file per subcommand: its `Args` are its help text, its `run` is its work.
 
 mod answers;
+mod cache;
 mod completions;
 mod crossval;
 mod data;

@@ -304,3 +304,53 @@ fn a_line_that_cannot_be_tagged_does_not_spoil_its_batch() {
     let lines: Vec<&str> = together.lines().filter(|line| !line.contains(&long_word)).collect();
     assert_eq!(lines, alone.lines().collect::<Vec<_>>(), "{err}");
 }
+
+/// Many examples, one of them with this artist: more than are read at once without a look at the cache.
+fn many_examples(artist: &str) -> String {
+    let example =
+        |i| format!("play [the song number {i}](title) of [artist {}](artist) please", i * 7);
+    let mut examples: Vec<String> = (0..600).map(example).collect();
+    examples[100] = format!("play something by [{artist}](artist)");
+    examples.join("\n") + "\n"
+}
+
+/// The answer to a sentence, learned from this file with the cache at this place.
+fn with_cache(cache: &Path, support: &Path, more: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_fewtag"))
+        .args(["tag", "--precision", "int8", "--format", "jsonl", "--support"])
+        .arg(support)
+        .args(more)
+        .arg("play the song number 12 of miles davis")
+        .env("FEWTAG_CACHE", cache)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn examples_that_were_read_before_change_no_answer() {
+    let directory = tempfile::tempdir().unwrap();
+    let [support, cache] = ["support.txt", "cache"].map(|name| directory.path().join(name));
+    let kept = cache.join("examples");
+    std::fs::write(&support, many_examples("nina simone")).unwrap();
+    let expected = with_cache(&cache, &support, &["--no-cache"]);
+    assert!(!cache.exists(), "nothing is kept unasked");
+    assert_eq!(with_cache(&cache, &support, &[]), expected);
+    let bytes = std::fs::read(&kept).unwrap();
+    assert_eq!(with_cache(&cache, &support, &[]), expected);
+    assert!(std::fs::read(&kept).unwrap() == bytes, "nothing was new");
+
+    std::fs::write(&support, many_examples("miles davis")).unwrap();
+    let changed = with_cache(&cache, &support, &[]);
+    assert_eq!(changed, with_cache(&cache, &support, &["--no-cache"]));
+    assert_ne!(changed, expected);
+    let grown = std::fs::metadata(&kept).unwrap().len() - bytes.len() as u64;
+    assert!((1..20_000).contains(&grown), "one example was added, {grown} bytes");
+
+    std::fs::write(&kept, &bytes[..bytes.len() / 2]).unwrap();
+    assert_eq!(with_cache(&cache, &support, &[]), changed, "half a file");
+    assert_eq!(with_cache(&support.join("below"), &support, &[]), changed, "no directory");
+    assert_eq!(with_cache(Path::new(""), &support, &[]), changed, "no place");
+}

@@ -165,38 +165,67 @@ impl<'a> Run<'a> {
                     scales: &rows.scales[first * n_groups..][..n_rows * n_groups],
                 };
                 tile_of(kernel, n_rows, left, panel, &mut sums);
-                self.finish::<K>(p, first, &sums[..n_rows]);
+                self.finish::<K>(p, first, &mut sums[..n_rows]);
             }
         }
     }
 
     /// Makes numbers of the product of the sums of a tile and writes them.
     #[inline(always)]
-    fn finish<K: Kernel>(&mut self, p: usize, first: usize, sums: &[[f32; PANEL]]) {
+    fn finish<K: Kernel>(&mut self, p: usize, first: usize, sums: &mut [[f32; PANEL]]) {
         let Product { panels: right, bias, finish, .. } = self.product;
-        let bias = &bias[p * PANEL..];
-        let n_cols = PANEL.min(bias.len());
-        let at = (p - self.panels.start) * PANEL;
-        let bias = crate::start_of::<PANEL>(bias);
+        let (n, from) = (right.n(), p * PANEL);
+        let n_cols = PANEL.min(n - from);
         let steps = right.panel(p).steps;
+        let filled;
+        let bias = match bias[from..].first_chunk::<PANEL>() {
+            Some(whole) => whole,
+            None => {
+                filled = crate::start_of(&bias[from..]);
+                &filled
+            }
+        };
+        for sums in sums.iter_mut() {
+            for j in 0..PANEL {
+                sums[j] = sums[j] * steps[j] + bias[j];
+            }
+        }
+        if let Finish::Activation(kind) = finish {
+            // All rows in one loop, which has enough to do while it waits for a division.
+            activation::apply(*kind, sums.as_flattened_mut(), Fma { is_fused: K::IS_FUSED });
+        }
+        let at = (p - self.panels.start) * PANEL;
         let out = self.y[first * self.stride..].chunks_mut(self.stride);
         for (r, (sums, out)) in sums.iter().zip(out).enumerate() {
-            let mut y: [f32; PANEL] = std::array::from_fn(|j| sums[j] * steps[j] + bias[j]);
+            let out = &mut out[at..][..n_cols];
             match finish {
-                Finish::Plain => {}
-                Finish::Activation(kind) => {
-                    activation::apply(*kind, &mut y, Fma { is_fused: K::IS_FUSED });
-                }
-                Finish::Add(more) => {
-                    let row = &more[(first + r) * right.n() + p * PANEL..];
-                    let more = crate::start_of::<PANEL>(&row[..n_cols]);
-                    crate::add_plain(&mut y, &more);
-                }
+                Finish::Add(more) => put_sums(out, sums, &more[(first + r) * n + from..]),
+                _ => put(out, sums),
             }
-            match out[at..].first_chunk_mut() {
-                Some(whole) if n_cols == PANEL => *whole = y,
-                _ => out[at..at + n_cols].copy_from_slice(&y[..n_cols]),
-            }
+        }
+    }
+}
+
+/// Writes the first numbers of a row of a tile.
+#[inline(always)]
+fn put(out: &mut [f32], y: &[f32; PANEL]) {
+    match out.first_chunk_mut() {
+        Some(whole) => *whole = *y,
+        None => out.copy_from_slice(&y[..out.len()]),
+    }
+}
+
+/// Writes the sums with as many others.
+#[inline(always)]
+fn put_sums(out: &mut [f32], y: &[f32; PANEL], more: &[f32]) {
+    // Of a length that the compiler knows, if it is that: else it would go number by number.
+    if let (Some(out), Some(more)) = (out.first_chunk_mut::<PANEL>(), more.first_chunk::<PANEL>()) {
+        for j in 0..PANEL {
+            out[j] = y[j] + more[j];
+        }
+    } else {
+        for ((out, y), more) in out.iter_mut().zip(y).zip(more) {
+            *out = y + more;
         }
     }
 }

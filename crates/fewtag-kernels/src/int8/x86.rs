@@ -88,6 +88,8 @@ impl Kernel for Avx512Vnni {
         // SAFETY: a quad of the panel is two vectors of 64 bytes, `Left::fits` has looked at the places of quads and
         // scales, a row of `sums` is two vectors, and only `run_avx512_vnni` calls this.
         unsafe {
+            let rows: [*const [u8; QUAD]; R] =
+                std::array::from_fn(|r| left.quads.as_ptr().add(r * n_quads));
             let mut floats = [[_mm512_setzero_ps(); 2]; R];
             for (g, (quads, minus_sums)) in panel.groups().enumerate() {
                 let mut tile = [[_mm512_setzero_si512(); 2]; R];
@@ -110,9 +112,8 @@ impl Kernel for Avx512Vnni {
                         _mm512_loadu_si512(columns.add(16).cast()),
                     ];
                     let p = g * GROUP_QUADS + p;
-                    for (r, tile) in tile.iter_mut().enumerate() {
-                        let u = i32::from_le_bytes(*left.quads.get_unchecked(r * n_quads + p));
-                        let u = _mm512_set1_epi32(u);
+                    for (row, tile) in rows.iter().zip(&mut tile) {
+                        let u = _mm512_set1_epi32(i32::from_le_bytes(*row.add(p)));
                         tile[0] = _mm512_dpbusd_epi32(tile[0], u, q[0]);
                         tile[1] = _mm512_dpbusd_epi32(tile[1], u, q[1]);
                     }

@@ -201,7 +201,7 @@ impl Adapted {
         let vectors =
             SupportVectors { words: &words, members: &members, label_names: names.as_ref() };
         let scorer = tagger.settings().emission_scorer(tagger.head());
-        let references = scorer.references(vectors, tagger.engine().width());
+        let references = scorer.references(vectors, tagger.row_width());
         let read = Some(ReadSupport { words, references });
         Self { tagger, tags, members, names, beside: Beside::Nothing, read, kept: None }
     }
@@ -308,7 +308,8 @@ impl Adapted {
         let pieces = tokenizer.split(words.iter().map(AsRef::as_ref))?;
         let windows = self.beside.windows(&pieces, self.tagger.engine().max_pieces())?;
         let place = |window: Window| {
-            let place = plan.query(tokenizer, &reading::part(&pieces, &window.words), &self.beside);
+            let place =
+                plan.query(&self.tagger, &reading::part(&pieces, &window.words), &self.beside);
             (window, place)
         };
         Ok(windows.into_iter().map(place).collect())

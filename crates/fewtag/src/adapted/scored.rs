@@ -132,14 +132,16 @@ impl<'a> Scored<'a> {
         tagger.head().marginals(tagger.settings(), tags, &self.emissions)
     }
 
-    /// The vectors of the words as they were read, in paired context the mean over the support sentences. `[T, d]`
+    /// The vectors of the words as they were read in their sentence, in paired context the mean over the support sentences.
+    /// `[T, h]`
     pub(crate) fn word_vectors(&self) -> Matrix {
+        let width = self.adapted.tagger.engine().width();
         let of_word = |word| {
             let (part, at) = self.part_of(word);
-            matrix::mean(part.queries.iter().map(|query| query.row(at)))
+            matrix::mean(part.queries.iter().map(|query| &query.row(at)[..width]))
         };
         let values = (0..self.emissions.n_rows()).flat_map(of_word).collect();
-        Matrix::new(values, self.adapted.tagger.engine().width())
+        Matrix::new(values, width)
     }
 
     /// The `n` best tag paths with their scores, best first (of [`crate::TransitionMode::Rule`] those of

@@ -14,15 +14,21 @@
 //! prototype, and it fades as examples come. With `α = 0` that is `(κ·name + Σ words) / (κ + n)`.
 //!
 //! `α, β, ν, κ, ρ, λ > 0` and `0 < g < 1` are learned; [`Mix`] holds their logarithms and the logit of `g`.
-//! In paired context the query is the mean of its readings, as for prototypes.
+//! In paired context the query is the mean of its readings, as for prototypes. Where vectors have a second half, the word by
+//! itself, `P` and `N` look at the first one alone.
 //!
 //! A word's part of an emission is `(1 − g)·a_k·(s·a(q)·v_k − b·c·v_k + γ(q)) + g·ν·b_k·cos_k`; the first is its
 //! part of a prototype (see `contributions.rs`), and the parts sum to `E`, with those of the regression.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use bytemuck::{Pod, Zeroable};
+use fewtag_kernels::softmax::weighed_softmax;
 use serde::{Deserialize, Serialize};
 
-use super::ridge::{Ridge, RidgeGradients};
+use super::at_once::Factors;
+use super::ridge::{Ridge, RidgeGradients, Siblings};
 use super::similarity::{Side, inverse, norm};
 use super::{
     Contribution, EmissionScorer, ScorerKind, Source, SupportVectors, VectorGradients, vector_of,
@@ -95,10 +101,12 @@ impl Default for Mix {
 #[derive(Debug, Clone)]
 pub(super) struct TagWords {
     sources: Vec<Source>,
-    /// `[m, d]`
+    /// `[m, h]`
     pub(super) vectors: Matrix,
+    /// The words by themselves, `[m, h]`, if the regression sees them.
+    pub(super) lexical: Option<Matrix>,
     /// `1/|v_k|`, `[m]`
-    inverse_lengths: Vec<f32>,
+    pub(super) inverse_lengths: Vec<f32>,
     /// `ln w_k`, `[m]`
     pub(super) log_weights: Vec<f32>,
 }
@@ -115,7 +123,13 @@ impl TagWords {
 pub(super) struct MixedReferences {
     scorer: EmissionScorer,
     tags: Vec<TagWords>,
+    /// The other tag of its slot, `[L]`.
+    siblings: Vec<Option<usize>>,
     ridge: Option<Ridge>,
+    /// The same once more, for many words at once.
+    factors: Arc<Factors>,
+    /// `h`: so many numbers of a vector are compared.
+    width: usize,
 }
 
 /// A query word: its vector, its side of the similarity and `1/|q|`.
@@ -137,36 +151,35 @@ struct Comparison {
 }
 
 impl MixedReferences {
-    pub(super) fn new(scorer: EmissionScorer, support: SupportVectors, width: usize) -> Self {
+    pub(super) fn new(scorer: EmissionScorer, support: SupportVectors, n_cols: usize) -> Self {
+        let width = if scorer.lexical { n_cols / 2 } else { n_cols };
         let names = scorer.label_vectors(support).is_some();
         let of_tag = |(tag, words): (usize, &Vec<super::WordAt>)| {
             let words = words.iter().map(|at| (Source::Word(*at), 0.0));
             let name = names.then_some((Source::LabelName, scorer.mix.name));
             let name = name.filter(|_| support.is_named(tag));
             let (sources, log_weights): (Vec<Source>, Vec<f32>) = words.chain(name).unzip();
-            let rows = sources.iter().flat_map(|source| vector_of(*source, tag, support));
-            let vectors = Matrix::new(rows.copied().collect(), width);
+            let half = |columns: Range<usize>| {
+                let row = |source: &Source| &vector_of(*source, tag, support)[columns.clone()];
+                Matrix::new(sources.iter().flat_map(row).copied().collect(), width)
+            };
+            let (vectors, lexical) = (half(0..width), scorer.lexical.then(|| half(width..n_cols)));
             let inverse_lengths = vectors.rows().map(|v| inverse(norm(v))).collect();
-            TagWords { sources, vectors, inverse_lengths, log_weights }
+            TagWords { sources, vectors, lexical, inverse_lengths, log_weights }
         };
         let tags: Vec<TagWords> = support.members.of_tag.iter().enumerate().map(of_tag).collect();
         let is_fitted = scorer.kind == ScorerKind::Fitted;
-        let ridge = is_fitted.then(|| Ridge::new(&tags, scorer.mix, width));
-        Self { scorer, tags, ridge }
+        let siblings = support.members.siblings.clone();
+        let shares = Siblings { of_tag: &siblings, share: scorer.siblings };
+        let ridge = is_fitted.then(|| Ridge::new(&tags, shares, scorer.mix, n_cols));
+        let factors = Arc::new(Factors::new(&tags, ridge.as_ref().map(Ridge::solutions), width));
+        Self { scorer, tags, siblings, ridge, factors, width }
     }
 
     /// The emissions `[n, L]` of a query `[n, d]`.
     pub(super) fn emissions(&self, query: &Matrix) -> Matrix {
-        let mut emissions = Matrix::zeros(query.n_rows(), self.tags.len());
-        for (j, row) in query.rows().enumerate() {
-            let q = self.query_word(row);
-            for (t, (emission, tag)) in emissions.row_mut(j).iter_mut().zip(&self.tags).enumerate()
-            {
-                let score = |found: Comparison| self.scorer.mix.score(&found) + self.fitted(row, t);
-                *emission = self.compare(&q, tag).map_or(f32::NEG_INFINITY, score);
-            }
-        }
-        emissions
+        let EmissionScorer { similarity, mix, .. } = self.scorer;
+        self.factors.emissions(query, &self.tags, (similarity, mix))
     }
 
     /// The gradients of the query `[n, d]`, of every support vector and of the learned numbers.
@@ -178,12 +191,13 @@ impl MixedReferences {
     ) -> Matrix {
         let mut d_query = Matrix::zeros(query.n_rows(), query.n_cols());
         for (t, tag) in self.tags.iter().enumerate() {
-            let mut d_vectors = Matrix::zeros(tag.vectors.n_rows(), query.n_cols());
+            let mut d_vectors = Matrix::zeros(tag.vectors.n_rows(), self.width);
             for (j, row) in query.rows().enumerate() {
                 let d = d_emissions.row(j)[t];
                 let q = self.query_word(row);
                 let Some(found) = self.compare(&q, tag).filter(|_| d != 0.0) else { continue };
-                let mut back = Backward { tag, q: &q, found, d_q: d_query.row_mut(j) };
+                let mut back =
+                    Backward { tag, q: &q, found, d_q: &mut d_query.row_mut(j)[..self.width] };
                 back.prototype(self.scorer, d, &mut d_vectors, &mut gradients.mix);
                 back.nearest(self.scorer.mix, d, &mut d_vectors, &mut gradients.mix);
             }
@@ -216,7 +230,9 @@ impl MixedReferences {
                 add_scaled(d_solution.row_mut(t), d, q);
             }
         }
-        let RidgeGradients { vectors, ridge, name } = ridge.backward(&self.tags, mix, &d_solution);
+        let siblings = Siblings { of_tag: &self.siblings, share: self.scorer.siblings };
+        let RidgeGradients { vectors, ridge, name } =
+            ridge.backward(&self.tags, siblings, mix, &d_solution);
         gradients.mix.ridge += ridge;
         gradients.mix.name += name;
         for (t, (tag, d_vectors)) in self.tags.iter().zip(&vectors).enumerate() {
@@ -224,12 +240,6 @@ impl MixedReferences {
                 add_scaled(gradients.of(*source, t), 1.0, d);
             }
         }
-    }
-
-    /// `ρ·R`, if there is a regression.
-    fn fitted(&self, q: &[f32], tag: usize) -> f32 {
-        let score = |ridge: &Ridge| self.scorer.mix.regression.exp() * ridge.score(q, tag);
-        self.ridge.as_ref().map_or(0.0, score)
     }
 
     /// The parts of an emission of word `row`, in the order of the support.
@@ -248,10 +258,32 @@ impl MixedReferences {
             let score = (1.0 - gate) * found.a[k] * alike + gate * near + fitted;
             Contribution { source: tag.sources[k], score }
         };
-        tag.vectors.rows().enumerate().map(part).collect()
+        let own = tag.vectors.rows().enumerate().map(part).collect();
+        self.with_sibling(own, row, t)
+    }
+
+    /// The parts of an emission with those that the other tag of its slot gives to the regression.
+    fn with_sibling(&self, own: Vec<Contribution>, row: &[f32], tag: usize) -> Vec<Contribution> {
+        let share = self.scorer.siblings * self.scorer.mix.regression.exp();
+        let sibling = self.siblings[tag].filter(|_| share > 0.0);
+        let (Some(ridge), Some(sibling)) = (&self.ridge, sibling) else { return own };
+        let words = &self.tags[sibling];
+        let theirs = words.sources.iter().zip(ridge.parts(row, sibling, words));
+        let theirs =
+            theirs.map(|(source, part)| Contribution { source: *source, score: share * part });
+        let mut parts: Vec<Contribution> = own.into_iter().chain(theirs).collect();
+        parts.sort_by_key(|part| part.source);
+        // A word may speak for both, and the name of a label is one.
+        parts.dedup_by(|next, first| {
+            let same = next.source == first.source;
+            first.score += if same { next.score } else { 0.0 };
+            same
+        });
+        parts
     }
 
     fn query_word<'a>(&self, vector: &'a [f32]) -> QueryWord<'a> {
+        let vector = &vector[..self.width];
         let side = self.scorer.similarity.query(vector);
         QueryWord { vector, side, inverse_length: inverse(norm(vector)) }
     }
@@ -358,20 +390,15 @@ impl Mix {
         1.0 / (1.0 + (-self.gate).exp())
     }
 
-    fn score(self, found: &Comparison) -> f32 {
+    /// `E` without the regression.
+    pub(super) fn score(self, p: f32, n: f32) -> f32 {
         let gate = self.share();
-        (1.0 - gate) * found.p + gate * self.nearness.exp() * found.n
+        (1.0 - gate) * p + gate * self.nearness.exp() * n
     }
 }
 
-/// `exp(factor·x_k + shift_k)`, divided by their sum.
 fn softmax(x: &[f32], factor: f32, shifts: &[f32]) -> Vec<f32> {
-    let logits: Vec<f32> = x.iter().zip(shifts).map(|(x, shift)| factor * x + shift).collect();
-    let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let mut shares: Vec<f32> = logits.iter().map(|logit| (logit - max).exp()).collect();
-    let sum: f32 = shares.iter().sum();
-    for share in &mut shares {
-        *share /= sum;
-    }
+    let mut shares = vec![0.0; x.len()];
+    weighed_softmax(x, factor, shifts, &mut shares);
     shares
 }

@@ -11,7 +11,8 @@
 //! nearest    E[j, t] = max_{(i,k) ∈ words(t)} sim(Qᵢ[j], Kᵢ[k])
 //! soft       E[j, t] = log mean_{(i,k) ∈ words(t)} exp sim(Qᵢ[j], Kᵢ[k])
 //! mixed      a prototype that attends to the query and the nearest words, mixed by a gate: see `mixed.rs`
-//! fitted     mixed, and a regression that is fitted to the support in closed form: see `ridge.rs`
+//! fitted     mixed, and a regression that is fitted to the support in closed form, which may also see each word by
+//!            itself: see `ridge.rs`
 //! ```
 //!
 //! In separate context there is one `Q` for all `i`, and all but the query is known beforehand: see
@@ -22,6 +23,7 @@
 //! Sources: section "Emission Scorer" of the paper; label names, Hou et al. (2020, L-TapNet);
 //! nearest, SimBERT (the paper) and `StructShot` (Yang and Katiyar, 2020); mixed and fitted are ours.
 
+mod at_once;
 mod backward;
 mod contributions;
 mod mixed;
@@ -89,12 +91,17 @@ pub struct EmissionScorer {
     /// The share `w` of the label name in a prototype, 0 to 1; read by [`ScorerKind::Prototype`], and whether it
     /// is above 0 by [`ScorerKind::Mixed`] and [`ScorerKind::Fitted`].
     pub label_names: f32,
+    /// Whether the second half of every vector is the word by itself, which only the regression of
+    /// [`ScorerKind::Fitted`] looks at.
+    pub lexical: bool,
+    /// What the words of `B` say in that regression for `I` of their slot, and the other way round, 0 to 1.
+    pub siblings: f32,
     /// What [`ScorerKind::Mixed`] and [`ScorerKind::Fitted`] have learned.
     pub mix: Mix,
 }
 
-/// A word of the support set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// A word of the support set; they are ordered as they stand in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WordAt {
     /// Which support sentence.
     pub sentence: usize,
@@ -108,6 +115,8 @@ pub struct Members {
     of_tag: Vec<Vec<WordAt>>,
     /// Whether the tag's name may speak for it, `[L]`.
     named: Vec<bool>,
+    /// The other tag of its slot, `[L]`.
+    siblings: Vec<Option<usize>>,
 }
 
 impl Members {
@@ -145,7 +154,13 @@ impl Members {
             }
         }
         let named = tags.tags().iter().map(|tag| support.name_words(tag).is_some()).collect();
-        Self { of_tag, named }
+        let sibling = |tag: &Tag| match tag {
+            Tag::O => None,
+            Tag::B(slot) => tags.index_of(&Tag::I(slot.clone())),
+            Tag::I(slot) => tags.index_of(&Tag::B(slot.clone())),
+        };
+        let siblings = tags.tags().iter().map(sibling).collect();
+        Self { of_tag, named, siblings }
     }
 }
 
@@ -168,7 +183,7 @@ impl SupportVectors<'_> {
 }
 
 /// Who gave a part of an emission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
     /// A support word.
     Word(WordAt),
@@ -361,7 +376,7 @@ impl EmissionScorer {
 
     /// Emissions before any reference has spoken.
     fn blank(self, n_words: usize, support: SupportVectors) -> Matrix {
-        let Members { of_tag, named } = support.members;
+        let Members { of_tag, named, .. } = support.members;
         let start = |(words, named): (&Vec<WordAt>, &bool)| {
             let picked = matches!(self.kind, ScorerKind::Nearest | ScorerKind::Soft);
             let spoken = !words.is_empty() || (*named && self.label_share() > 0.0);

@@ -19,7 +19,7 @@ pub struct References(Kind);
 #[derive(Debug, Clone)]
 enum Kind {
     Sums(Sums),
-    Mixed(MixedReferences),
+    Mixed(Box<MixedReferences>),
 }
 
 impl References {
@@ -28,7 +28,7 @@ impl References {
     }
 
     pub(super) fn of_mixed(mixed: MixedReferences) -> Self {
-        Self(Kind::Mixed(mixed))
+        Self(Kind::Mixed(Box::new(mixed)))
     }
 
     /// Those of the mixed scorer.

@@ -1,18 +1,28 @@
 //! The ridge: what a linear regression from word vectors to tags says, fitted to the support in closed form.
 //!
-//! With `v_k` the vectors of a tag's words and name, `ω_k = 1` for a word and `κ` for the name:
+//! With `v_k` the vectors of a tag's words and name, `ω_k = 1` for a word and `κ` for the name, `σ` the share of siblings and `t'`
+//! the other tag of `t`'s slot:
 //!
 //! ```text
 //! w_k = ω_k / √(Σ of the tag's ω)
 //! S   = λ·I + Σ over all tags and their k of w_k·v_k·v_kᵀ          [d, d]
 //! W_t = S⁻¹ · Σ over the k of t of w_k·v_k                         [d]
-//! R_t = q·W_t = Σ over the k of t of w_k·(S⁻¹q)·v_k
+//! R_t = q·(W_t + σ·W_t') = Σ over the k of t of w_k·(S⁻¹q)·v_k + σ·Σ over those of t' of the same
 //! ```
 //!
 //! `W` minimises the squared error of `q·W` to the words' tags, each word weighed by `w_k`, plus `λ|W|²`. So it hears the
 //! directions that tell tags apart, and not those in which all words of a domain are alike: what prototypes and nearest
 //! words cannot know, and what more examples say better. A tag of many words, as `O` is, counts for the root of their number.
-//! `R` is a sum over the words of its tag, so explanations stay exact.
+//! The words of `B` and `I` of a slot have much in common; with `σ = 1` the regression tells slots apart, with `σ = 0` tags.
+//! `R` is a sum over the words of its slot, so explanations stay exact.
+//!
+//! A vector may have a second half, the word by itself: the regression then also knows which words it has seen.
+//!
+//! With fewer vectors than numbers in them, `V [n, d]` and `D = diag(w)`, a smaller system says the same (Woodbury):
+//!
+//! ```text
+//! S⁻¹b = (b − Vᵀ·M⁻¹·V·b) / λ       M = λ·D⁻¹ + V·Vᵀ               [n, n]
+//! ```
 //!
 //! The way back, with `D_t` the gradient by `W_t` and `B_t = S⁻¹·D_t`:
 //!
@@ -34,12 +44,35 @@ const GROUP: usize = 4096;
 /// The regression of one support set.
 #[derive(Debug, Clone)]
 pub(super) struct Ridge {
-    /// `S = UᵀU`.
-    root: Root,
+    inverse: Inverse,
     /// `w_k`, tag by tag.
     weights: Vec<Vec<f32>>,
     /// `W`, `[L, d]`.
     solution: Matrix,
+    /// `W_t + σ·W_t'`, `[L, d]`.
+    shared: Matrix,
+}
+
+/// Which tags speak for each other, and how much.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Siblings<'a> {
+    /// The other tag of its slot, `[L]`.
+    pub of_tag: &'a [Option<usize>],
+    /// `σ`.
+    pub share: f32,
+}
+
+impl Siblings<'_> {
+    /// The rows `x_t + σ·x_t'`.
+    fn mixed(self, x: &Matrix) -> Matrix {
+        let mut mixed = x.clone();
+        for (t, sibling) in self.of_tag.iter().enumerate() {
+            if let Some(sibling) = sibling {
+                add_scaled(mixed.row_mut(t), self.share, x.row(*sibling));
+            }
+        }
+        mixed
+    }
 }
 
 /// What becomes of the gradient of a regression.
@@ -53,49 +86,54 @@ pub(super) struct RidgeGradients {
 }
 
 impl Ridge {
-    pub(super) fn new(tags: &[TagWords], mix: Mix, width: usize) -> Self {
+    pub(super) fn new(tags: &[TagWords], siblings: Siblings, mix: Mix, width: usize) -> Self {
         let weights: Vec<Vec<f32>> = tags.iter().map(weights).collect();
-        let mut s = gram(tags, &weights, width);
-        for i in 0..width {
-            s[i * width + i] += mix.ridge.exp();
-        }
-        let root = Root::new(&s, width);
+        let inverse = Inverse::new(tags, &weights, mix.ridge.exp(), width);
         let mut solution = Matrix::zeros(tags.len(), width);
         for (t, (tag, weights)) in tags.iter().zip(&weights).enumerate() {
             let mut sum = vec![0.0; width];
-            for (w, v) in weights.iter().zip(tag.vectors.rows()) {
-                add_scaled(&mut sum, *w, v);
+            for (k, w) in weights.iter().enumerate() {
+                tag.add_to(&mut sum, *w, k);
             }
-            solution.row_mut(t).copy_from_slice(&root.solve(&sum));
+            solution.row_mut(t).copy_from_slice(&inverse.solve(&sum));
         }
-        Self { root, weights, solution }
+        let shared = siblings.mixed(&solution);
+        Self { inverse, weights, solution, shared }
     }
 
     /// `R_t`.
     pub(super) fn score(&self, q: &[f32], tag: usize) -> f32 {
-        dot(q, self.solution.row(tag))
+        dot(q, self.shared.row(tag))
     }
 
-    /// `W_t`.
+    /// Every `W_t + σ·W_t'`, `[L, d]`.
+    pub(super) fn solutions(&self) -> &Matrix {
+        &self.shared
+    }
+
+    /// `W_t + σ·W_t'`.
     pub(super) fn solution(&self, tag: usize) -> &[f32] {
-        self.solution.row(tag)
+        self.shared.row(tag)
     }
 
-    /// The parts of `R_t`, one for each of the tag's words and its name.
+    /// The parts of `q·W_t`, one for each of the tag's words and its name.
     pub(super) fn parts(&self, q: &[f32], tag: usize, words: &TagWords) -> Vec<f32> {
-        let solved = self.root.solve(q);
-        let parts = self.weights[tag].iter().zip(words.vectors.rows());
-        parts.map(|(w, v)| w * dot(&solved, v)).collect()
+        let solved = self.inverse.solve(q);
+        let parts = self.weights[tag].iter().enumerate();
+        parts.map(|(k, w)| w * words.dot(&solved, k)).collect()
     }
 
-    /// The gradients from those of `W`, `[L, d]`.
+    /// The gradients from those of `W_t + σ·W_t'`, `[L, d]`.
     pub(super) fn backward(
         &self,
         tags: &[TagWords],
+        siblings: Siblings,
         mix: Mix,
-        d_solution: &Matrix,
+        d_shared: &Matrix,
     ) -> RidgeGradients {
-        let solved: Vec<Vec<f32>> = d_solution.rows().map(|d| self.root.solve(d)).collect();
+        // What `W_t` does for its sibling comes back as what the sibling does for it.
+        let d_solution = siblings.mixed(d_shared);
+        let solved: Vec<Vec<f32>> = d_solution.rows().map(|d| self.inverse.solve(d)).collect();
         let both: Vec<(&[f32], &[f32])> =
             solved.iter().map(Vec::as_slice).zip(self.solution.rows()).collect();
         let inner: f32 = both.iter().map(|(b, w)| dot(b, w)).sum();
@@ -104,13 +142,12 @@ impl Ridge {
         let mut gradients = RidgeGradients { vectors, ridge: -mix.ridge.exp() * inner, name: 0.0 };
         for (t, tag) in tags.iter().enumerate() {
             let slopes = tag.weight_slopes();
-            for (k, v) in tag.vectors.rows().enumerate() {
-                let weight = self.weights[t][k];
+            for (k, &weight) in self.weights[t].iter().enumerate() {
                 let d_v = gradients.vectors[t].row_mut(k);
-                let mut d_weight = dot(&solved[t], v);
+                let mut d_weight = tag.dot(&solved[t], k);
                 add_scaled(d_v, weight, &solved[t]);
                 for (b, w) in &both {
-                    let (by_b, by_w) = (dot(b, v), dot(w, v));
+                    let (by_b, by_w) = (tag.dot(b, k), tag.dot(w, k));
                     add_scaled(d_v, -weight * by_w, b);
                     add_scaled(d_v, -weight * by_b, w);
                     d_weight -= by_b * by_w;
@@ -130,6 +167,26 @@ fn weights(tag: &TagWords) -> Vec<f32> {
 }
 
 impl TagWords {
+    /// `v_k`, in one or two pieces.
+    fn row(&self, k: usize) -> (&[f32], &[f32]) {
+        (self.vectors.row(k), self.lexical.as_ref().map_or(&[], |lexical| lexical.row(k)))
+    }
+
+    /// `x·v_k`.
+    fn dot(&self, x: &[f32], k: usize) -> f32 {
+        let (first, second) = self.row(k);
+        let (x, y) = x.split_at(first.len());
+        dot(x, first) + dot(y, second)
+    }
+
+    /// `sum += factor·v_k`.
+    fn add_to(&self, sum: &mut [f32], factor: f32, k: usize) {
+        let (first, second) = self.row(k);
+        let (sum, rest) = sum.split_at_mut(first.len());
+        add_scaled(sum, factor, first);
+        add_scaled(rest, factor, second);
+    }
+
     /// `ω_k`.
     fn counts(&self) -> Vec<f32> {
         self.log_weights.iter().map(|log| log.exp()).collect()
@@ -148,22 +205,93 @@ impl TagWords {
     }
 }
 
-/// `Σ w_k·v_k·v_kᵀ` over all tags, `[d, d]`.
-fn gram(tags: &[TagWords], weights: &[Vec<f32>], width: usize) -> Vec<f32> {
+/// `S⁻¹`, by the smaller of two systems.
+#[derive(Debug, Clone)]
+enum Inverse {
+    /// The root of `S`.
+    Whole(Root),
+    /// The root of `M`.
+    Few { root: Root, vectors: Matrix, lambda: f64 },
+}
+
+impl Inverse {
+    fn new(tags: &[TagWords], weights: &[Vec<f32>], lambda: f32, width: usize) -> Self {
+        let rows = tags.iter().zip(weights).flat_map(|(tag, w)| {
+            w.iter().enumerate().map(move |(k, w)| Weighed { row: tag.row(k), weight: *w })
+        });
+        let rows: Vec<Weighed> = rows.collect();
+        if rows.len() >= width {
+            let mut s = gram(&rows, width);
+            (0..width).for_each(|i| s[i * width + i] += lambda);
+            return Self::Whole(Root::new(&s, width));
+        }
+        let n = rows.len();
+        let vectors = Matrix::new(rows.iter().flat_map(Weighed::values).collect(), width);
+        let mut m = products(&vectors);
+        for (i, row) in rows.iter().enumerate() {
+            m[i * n + i] += lambda / row.weight;
+        }
+        Self::Few { root: Root::new(&m, n), vectors, lambda: lambda.into() }
+    }
+
+    /// `S⁻¹ b`.
+    fn solve(&self, b: &[f32]) -> Vec<f32> {
+        let b: Vec<f64> = b.iter().map(|x| f64::from(*x)).collect();
+        let solved = match self {
+            Self::Whole(root) => root.solve(b),
+            Self::Few { root, vectors, lambda } => {
+                let along = |v: &[f32]| v.iter().zip(&b).map(|(v, b)| f64::from(*v) * b).sum();
+                let coefficients = root.solve(vectors.rows().map(along).collect());
+                let mut rest = b.clone();
+                for (c, v) in coefficients.iter().zip(vectors.rows()) {
+                    rest.iter_mut().zip(v).for_each(|(x, v)| *x -= c * f64::from(*v));
+                }
+                rest.into_iter().map(|x| x / lambda).collect()
+            }
+        };
+        solved.into_iter().map(|x| x as f32).collect()
+    }
+}
+
+/// `v_k` and `w_k`.
+struct Weighed<'a> {
+    row: (&'a [f32], &'a [f32]),
+    weight: f32,
+}
+
+impl Weighed<'_> {
+    fn values(&self) -> impl Iterator<Item = f32> {
+        self.row.0.iter().chain(self.row.1).copied()
+    }
+}
+
+/// `Σ w_k·v_k·v_kᵀ`, `[d, d]`.
+fn gram(rows: &[Weighed], width: usize) -> Vec<f32> {
     let mut sum = vec![0.0; width * width];
     let (mut strips, mut panels) = (Strips::default(), Panels::default());
-    let rows = tags.iter().zip(weights).flat_map(|(tag, w)| tag.vectors.rows().zip(w));
-    let rows: Vec<(&[f32], &f32)> = rows.collect();
     for group in rows.chunks(GROUP) {
-        let plain: Vec<f32> = group.iter().flat_map(|(v, _)| v.iter().copied()).collect();
+        let plain: Vec<f32> = group.iter().flat_map(Weighed::values).collect();
         let weighed: Vec<f32> =
-            group.iter().flat_map(|(v, w)| v.iter().map(move |x| **w * x)).collect();
+            group.iter().flat_map(|row| row.values().map(|x| row.weight * x)).collect();
         strips.pack_transposed(View::new(&plain, width));
         panels.pack(View::new(&weighed, width));
         let left = Left::Strips(&strips);
         Product { left, right: &panels, write: Write::Add }.into(&mut sum);
     }
     sum
+}
+
+/// `V·Vᵀ`, `[n, n]`.
+fn products(vectors: &Matrix) -> Vec<f32> {
+    let mut products = vec![0.0; vectors.n_rows() * vectors.n_rows()];
+    if products.is_empty() {
+        return products; // Nobody speaks.
+    }
+    let view = View::new(vectors.values(), vectors.n_cols());
+    let mut panels = Panels::default();
+    panels.pack_transposed(view);
+    Product { left: Left::Rows(view), right: &panels, write: Write::Set }.into(&mut products);
+    products
 }
 
 /// The upper triangle `U` of a positive matrix `S = UᵀU` (Cholesky), in double precision.
@@ -174,27 +302,38 @@ struct Root {
     width: usize,
 }
 
+/// So many rows are taken off all that follow at a time, while they are near.
+const BLOCK: usize = 16;
+
 impl Root {
     fn new(s: &[f32], width: usize) -> Self {
         let mut rows: Vec<f64> = s.iter().map(|x| f64::from(*x)).collect();
-        for j in 0..width {
-            let (above, below) = rows.split_at_mut((j + 1) * width);
-            let row = &mut above[j * width..];
-            // Rounding may take a positive matrix below 0 only where λ is nothing beside the words.
-            let root = row[j].max(f64::MIN_POSITIVE).sqrt();
-            row[j..].iter_mut().for_each(|x| *x /= root);
-            for (i, next) in (j + 1..).zip(below.chunks_exact_mut(width)) {
-                let factor = row[i];
-                next[i..].iter_mut().zip(&row[i..]).for_each(|(x, y)| *x -= factor * y);
+        for start in (0..width).step_by(BLOCK) {
+            let end = (start + BLOCK).min(width);
+            for j in start..end {
+                let (above, below) = rows.split_at_mut((j + 1) * width);
+                let row = &mut above[j * width..];
+                // Rounding may take a positive matrix below 0 only where λ is nothing beside the words.
+                let root = row[j].max(f64::MIN_POSITIVE).sqrt();
+                row[j..].iter_mut().for_each(|x| *x /= root);
+                for (i, next) in (j + 1..end).zip(below.chunks_exact_mut(width)) {
+                    take_off(&mut next[i..], &row[i..]);
+                }
+            }
+            let (above, below) = rows.split_at_mut(end * width);
+            for (i, next) in (end..).zip(below.chunks_exact_mut(width)) {
+                for row in above[start * width..].chunks_exact(width) {
+                    take_off(&mut next[i..], &row[i..]);
+                }
             }
         }
         Self { rows, width }
     }
 
-    /// `S⁻¹ b`.
-    fn solve(&self, b: &[f32]) -> Vec<f32> {
-        let mut x: Vec<f64> = b.iter().map(|x| f64::from(*x)).collect();
-        let rows = || self.rows.chunks_exact(self.width).enumerate();
+    /// The solution of `S x = b`.
+    fn solve(&self, b: Vec<f64>) -> Vec<f64> {
+        let mut x = b;
+        let rows = || self.rows.chunks_exact(self.width.max(1)).enumerate();
         for (j, row) in rows() {
             x[j] /= row[j];
             let known = x[j];
@@ -204,6 +343,12 @@ impl Root {
             let rest: f64 = row[j + 1..].iter().zip(&x[j + 1..]).map(|(u, x)| u * x).sum();
             x[j] = (x[j] - rest) / row[j];
         }
-        x.into_iter().map(|x| x as f32).collect()
+        x
     }
+}
+
+/// Takes the first number of `row` times `row` off `next`.
+fn take_off(next: &mut [f64], row: &[f64]) {
+    let factor = row[0];
+    next.iter_mut().zip(row).for_each(|(x, y)| *x -= factor * y);
 }

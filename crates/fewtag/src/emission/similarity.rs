@@ -82,6 +82,16 @@ impl Similarity {
         }
     }
 
+    /// `sim(q, c)` from `q·c`, `|q|²` and `|c|²`.
+    pub(super) fn of_products(self, dot: f32, q: f32, c: f32) -> f32 {
+        match self {
+            Self::Dot => dot,
+            Self::Cosine => dot * inverse(q.sqrt()) * inverse(c.sqrt()),
+            Self::SquaredDistance => 2.0 * dot - c - q,
+            Self::Projection => dot * inverse(c.sqrt()) - 0.5 * c.sqrt(),
+        }
+    }
+
     /// The gradient of `q` from those of `a(q)` and `γ(q)`.
     pub(super) fn query_backward(self, q: &[f32], gradient: &Side) -> Vec<f32> {
         match self {

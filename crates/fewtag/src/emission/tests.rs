@@ -56,8 +56,9 @@ impl Case {
     fn new(scorer: EmissionScorer, support: &SupportSet, n_queries: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let mut matrix = |n_rows: usize| {
-            let values = (0..n_rows * WIDTH).map(|_| random.normal() as f32).collect();
-            Matrix::new(values, WIDTH)
+            let width = if scorer.lexical { 2 * WIDTH } else { WIDTH };
+            let values = (0..n_rows * width).map(|_| random.normal() as f32).collect();
+            Matrix::new(values, width)
         };
         Self {
             scorer,
@@ -108,7 +109,9 @@ impl Case {
             }
             ScorerKind::Mixed => self.mixed_formula(j, t),
             ScorerKind::Fitted => {
-                self.mixed_formula(j, t) + f64::from(MIX.regression).exp() * self.regression(j, t)
+                let sibling = self.members.siblings[t].map_or(0.0, |s| self.regression(j, s));
+                let fitted = self.regression(j, t) + f64::from(self.scorer.siblings) * sibling;
+                self.mixed_formula(j, t) + f64::from(MIX.regression).exp() * fitted
             }
             ScorerKind::Prototype => {
                 let rows: Vec<_> =
@@ -128,14 +131,14 @@ impl Case {
     /// The formula of `mixed.rs`.
     fn mixed_formula(&self, j: usize, t: usize) -> f64 {
         let queries: Vec<_> = self.queries.iter().map(|q| q.row(j)).collect();
-        let q = mean(&queries);
+        let q = mean(&queries)[..WIDTH].to_vec();
         let words = self.members.of_tag[t].iter();
         let mut vectors: Vec<(Vec<f64>, f64)> =
-            words.map(|at| (wide(self.words[at.sentence].row(at.word)), 1.0)).collect();
+            words.map(|at| (wide(&self.words[at.sentence].row(at.word)[..WIDTH]), 1.0)).collect();
         let [alpha, beta, nu, kappa] =
             [MIX.attention, MIX.sharpness, MIX.nearness, MIX.name].map(|log| f64::from(log).exp());
         if self.scorer.label_names > 0.0 {
-            vectors.push((wide(self.label_names.row(t)), kappa));
+            vectors.push((wide(&self.label_names.row(t)[..WIDTH]), kappa));
         }
         let attention =
             |(v, w): &(Vec<f64>, f64)| w * (alpha * naive(Similarity::Dot, &q, v)).exp();
@@ -158,8 +161,9 @@ impl Case {
     fn regression(&self, j: usize, t: usize) -> f64 {
         let [kappa, ridge] = [MIX.name, MIX.ridge].map(|log| f64::from(log).exp());
         // `[S | Σ w·v of tag t]`
-        let mut equations = vec![[0.0; WIDTH + 1]; WIDTH];
-        (0..WIDTH).for_each(|d| equations[d][d] = ridge);
+        let width = self.label_names.n_cols();
+        let mut equations = vec![vec![0.0; width + 1]; width];
+        (0..width).for_each(|d| equations[d][d] = ridge);
         for (u, words) in self.members.of_tag.iter().enumerate() {
             let rows = words.iter().map(|at| (wide(self.words[at.sentence].row(at.word)), 1.0));
             let name = (wide(self.label_names.row(u)), kappa);
@@ -177,19 +181,19 @@ impl Case {
                 }
             }
         }
-        for d in 0..WIDTH {
-            let pivot = equations[d].map(|x| x / equations[d][d]);
+        for d in 0..width {
+            let pivot: Vec<f64> = equations[d].iter().map(|x| x / equations[d][d]).collect();
             for (i, equation) in equations.iter_mut().enumerate() {
                 let factor = equation[d];
                 if i == d {
-                    *equation = pivot;
+                    equation.clone_from(&pivot);
                 } else {
-                    equation.iter_mut().zip(pivot).for_each(|(e, p)| *e -= factor * p);
+                    equation.iter_mut().zip(&pivot).for_each(|(e, p)| *e -= factor * p);
                 }
             }
         }
         let queries: Vec<_> = self.queries.iter().map(|q| q.row(j)).collect();
-        mean(&queries).iter().zip(&equations).map(|(q, equation)| q * equation[WIDTH]).sum()
+        mean(&queries).iter().zip(&equations).map(|(q, equation)| q * equation[width]).sum()
     }
 }
 
@@ -199,7 +203,7 @@ fn wide(v: &[f32]) -> Vec<f64> {
 
 fn mean(rows: &[&[f32]]) -> Vec<f64> {
     let at = |d: usize| rows.iter().map(|row| f64::from(row[d])).sum::<f64>() / rows.len() as f64;
-    (0..WIDTH).map(at).collect()
+    (0..rows[0].len()).map(at).collect()
 }
 
 /// The similarities as `similarity.rs` names them, not as it computes them.
@@ -220,8 +224,20 @@ fn all_cases(seed: u64) -> Vec<Case> {
     let kinds =
         KINDS.into_iter().flat_map(|kind| SIMILARITIES.map(|similarity| (kind, similarity)));
     let scorers = kinds.flat_map(|(kind, similarity)| {
-        [0.0, 0.5].map(|label_names| EmissionScorer { kind, similarity, label_names, mix: MIX })
+        [0.0, 0.5].map(|label_names| EmissionScorer { similarity, label_names, ..scorer(kind) })
     });
+    let more =
+        [(true, 0.0), (false, 0.4), (true, 0.4)].into_iter().flat_map(|(lexical, siblings)| {
+            let (fitted, similarity) = (scorer(ScorerKind::Fitted), Similarity::Projection);
+            [0.0, 0.5].map(|label_names| EmissionScorer {
+                similarity,
+                label_names,
+                lexical,
+                siblings,
+                ..fitted
+            })
+        });
+    let scorers = scorers.chain(more);
     let contexts = |scorer| [1, 3].map(|n_queries| Case::new(scorer, &support, n_queries, seed));
     scorers.flat_map(contexts).collect()
 }
@@ -230,6 +246,23 @@ fn assert_same(a: &Matrix, b: &Matrix, tolerance: f32) {
     assert_eq!((a.n_rows(), a.n_cols()), (b.n_rows(), b.n_cols()));
     for (x, y) in a.values().iter().zip(b.values()) {
         assert!((x - y).abs() <= tolerance * x.abs().max(1.0), "{x} {y}");
+    }
+}
+
+#[test]
+fn a_word_has_the_emissions_that_it_has_alone() {
+    for case in all_cases(5).into_iter().filter(|case| case.queries.len() == 1) {
+        let width = case.queries[0].n_cols();
+        let references = case.scorer.references(case.support(), width);
+        let many = case.queries[0].values().repeat(7);
+        let together = references.emissions(&Matrix::new(many, width));
+        for (j, row) in case.queries[0].rows().enumerate() {
+            let alone = references.emissions(&Matrix::new(row.to_vec(), width));
+            for again in (j..together.n_rows()).step_by(N_WORDS) {
+                let bits = |row: &[f32]| row.iter().map(|e| e.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(together.row(again)), bits(alone.row(0)), "{:?}", case.scorer);
+            }
+        }
     }
 }
 
@@ -272,7 +305,7 @@ proptest! {
         };
         for mut case in all_cases(seed) {
             let gradients = case.scorer.backward(&case.queries, case.support(), &weights);
-            let zero = Matrix::zeros(4, WIDTH);
+            let zero = Matrix::zeros(4, case.label_names.n_cols());
             let names = gradients.label_names.as_ref().unwrap_or(&zero);
             let all: Vec<f32> = gradients.queries.iter().chain(&gradients.words).chain([names])
                 .flat_map(|m| m.values().to_vec()).collect();
@@ -299,13 +332,20 @@ proptest! {
 }
 
 fn scorer(kind: ScorerKind) -> EmissionScorer {
-    EmissionScorer { kind, similarity: Similarity::Dot, label_names: 0.0, mix: MIX }
+    EmissionScorer {
+        kind,
+        similarity: Similarity::Dot,
+        label_names: 0.0,
+        lexical: false,
+        siblings: 0.0,
+        mix: MIX,
+    }
 }
 
 #[test]
 fn references_answer_like_the_scorer_in_separate_context() {
     for case in all_cases(3).into_iter().filter(|case| case.queries.len() == 1) {
-        let references = case.scorer.references(case.support(), WIDTH);
+        let references = case.scorer.references(case.support(), case.queries[0].n_cols());
         assert_eq!(references.emissions(&case.queries[0]), case.emissions(), "{:?}", case.scorer);
     }
 }
@@ -387,4 +427,23 @@ fn nearest_with_cosine_gives_the_tag_of_the_nearest_word() {
     assert!((row[2] - 1.0).abs() < 1e-6 && row.iter().all(|e| *e <= row[2]), "{row:?}");
     let parts = case.contributions(1, 2);
     assert_eq!(parts[0].source, Source::Word(WordAt { sentence: 0, word: 2 }));
+}
+
+#[test]
+fn each_source_is_told_once_in_the_order_of_the_support() {
+    let support = small_support();
+    let lacking: Tag = "I-b".parse().unwrap();
+    let tags = TagSet::new(support.tag_set().tags().iter().chain([&lacking]));
+    let fitted = EmissionScorer { siblings: 0.5, label_names: 0.5, ..scorer(ScorerKind::Fitted) };
+    let mut case = Case::new(fitted, &support, 1, 8);
+    case.label_names = Matrix::new(vec![0.5; tags.n_tags() * WIDTH], WIDTH);
+    case.members = Members::new(&support, &tags);
+    let emissions = case.emissions();
+    for (t, n_sources) in [(0, 5), (1, 4), (2, 4), (3, 2), (4, 2)] {
+        let parts = case.contributions(1, t);
+        // The words of the slot, or of `O`, and the name.
+        assert!(parts.is_sorted_by(|a, b| a.source < b.source) && parts.len() == n_sources, "{t}");
+        let sum: f32 = parts.iter().map(|part| part.score).sum();
+        assert!((sum - emissions.row(1)[t]).abs() < 1e-4, "{t}");
+    }
 }

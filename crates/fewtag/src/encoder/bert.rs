@@ -14,9 +14,9 @@ use fewtag_kernels::matmul::Panels;
 use rayon::prelude::*;
 
 use super::backward::BackwardPass;
-use super::batch::PackedBatch;
+use super::batch::{PackedBatch, Piece};
 use super::config::BertConfig;
-use super::group::SequenceGroup;
+use super::group::{GROUP_ROWS, SequenceGroup};
 use super::layer::{LayerPass, LayerTrace, PackedLayer, Workspace, keep_rows};
 use super::parameters::{Gradients, Parameters, Weights};
 use super::pool::{Pool, Pooled};
@@ -125,7 +125,8 @@ impl Bert {
     ) -> Matrix {
         let n_layers = self.parameters.config().num_hidden_layers;
         let plan = PassPlan { wanted, ..PassPlan::tagging(n_layers) };
-        let groups = SequenceGroup::cut_for_threads(batch, rayon::current_num_threads());
+        let groups =
+            SequenceGroup::cut_for_threads(batch, GROUP_ROWS, rayon::current_num_threads());
         self.run(start, groups, plan).0
     }
 
@@ -167,7 +168,8 @@ impl Bert {
 impl Layered for Bert {
     fn encode_below(&self, batch: &PackedBatch, n_layers: usize) -> Result<Matrix> {
         batch.check(self.parameters.config())?;
-        let groups = SequenceGroup::cut_for_threads(batch, rayon::current_num_threads());
+        let groups =
+            SequenceGroup::cut_for_threads(batch, GROUP_ROWS, rayon::current_num_threads());
         Ok(self.run(Start::Embeddings, groups, PassPlan::tagging(n_layers)).0)
     }
 
@@ -185,6 +187,11 @@ impl Engine for Bert {
         assert!(rows.is_sorted_by(|a, b| a < b), "wanted rows increase");
         assert!(rows.last().is_none_or(|&row| row < batch.n_pieces()), "wanted rows exist");
         self.infer(batch, Some(rows.to_vec()))
+    }
+
+    fn embeddings(&self, pieces: &[Piece]) -> Option<Matrix> {
+        let epsilon = self.parameters.config().layer_norm_eps;
+        Some(embeddings::alone(&self.parameters.weights().embeddings, pieces, epsilon))
     }
 
     fn to_save(&self) -> Option<&Parameters> {

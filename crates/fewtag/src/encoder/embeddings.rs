@@ -6,10 +6,12 @@
 
 use fewtag_kernels::add;
 use fewtag_kernels::dropout::{LayerDropout, Place};
-use fewtag_kernels::layer_norm::Normalised;
+use fewtag_kernels::layer_norm::{Normalised, normalise_rows};
 
+use super::batch::Piece;
 use super::group::SequenceGroup;
 use super::parameters::Embeddings;
+use crate::matrix::Matrix;
 
 /// The rows of the three tables that one piece adds up.
 pub(super) struct Lookup {
@@ -51,6 +53,18 @@ pub(super) fn forward(
         dropout.apply(Place::Embeddings, group.rows().start, &mut x, h);
     }
     (x, normalised)
+}
+
+/// The rows `[n, h]` of pieces that stand nowhere: without their positions.
+pub(super) fn alone(tables: &Embeddings<&[f32]>, pieces: &[Piece], epsilon: f32) -> Matrix {
+    let h = tables.norm.weight.len();
+    let mut rows = Matrix::zeros(pieces.len(), h);
+    for (piece, z) in pieces.iter().zip(rows.values_mut().chunks_exact_mut(h)) {
+        add(z, &tables.word[piece.id as usize * h..][..h]);
+        add(z, &tables.segment[usize::from(piece.segment) * h..][..h]);
+    }
+    normalise_rows(rows.values_mut(), &tables.norm, epsilon);
+    rows
 }
 
 /// Adds to `gradients` what the gradient `dx [n, h]` by a group's rows makes of them, row after row.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::batch::PackedBatch;
 
 /// The rows a group should have: every group reads all weights, so many; its rows must stay in the cache, so few.
-const GROUP_ROWS: usize = 384;
+pub(super) const GROUP_ROWS: usize = 384;
 /// Below so many rows, reading the weights takes longer than using them.
 const FEWEST_ROWS: usize = 24;
 
@@ -23,10 +23,14 @@ impl<'a> SequenceGroup<'a> {
         Self::cut(batch, 2 * batch.n_pieces().div_ceil(2 * GROUP_ROWS))
     }
 
-    /// Cuts a batch for inference, where rows do not depend on the cut.
-    pub(super) fn cut_for_threads(batch: &'a PackedBatch, n_threads: usize) -> Vec<Self> {
+    /// Cuts a batch for inference, where rows do not depend on the cut, into groups of about `n_rows`.
+    pub(super) fn cut_for_threads(
+        batch: &'a PackedBatch,
+        n_rows: usize,
+        n_threads: usize,
+    ) -> Vec<Self> {
         let n = batch.n_pieces();
-        let n_groups = n.div_ceil(GROUP_ROWS).next_multiple_of(n_threads);
+        let n_groups = n.div_ceil(n_rows).next_multiple_of(n_threads);
         Self::cut(batch, n_groups.min(n.div_ceil(FEWEST_ROWS)))
     }
 
@@ -89,9 +93,10 @@ mod tests {
             for &n in &lengths {
                 batch.push(vec![Piece { id: 0, segment: 0 }; n]);
             }
-            for groups in
-                [SequenceGroup::cut_for_training(&batch), SequenceGroup::cut_for_threads(&batch, 3)]
-            {
+            for groups in [
+                SequenceGroup::cut_for_training(&batch),
+                SequenceGroup::cut_for_threads(&batch, GROUP_ROWS, 3),
+            ] {
                 let mut end = 0;
                 for group in &groups {
                     assert_eq!(group.rows().start, end);

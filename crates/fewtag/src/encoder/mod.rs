@@ -68,6 +68,21 @@ pub trait Engine: Send + Sync {
     /// If `rows` do not increase, or the batch has no such row.
     fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix>;
 
+    /// In which numbers it computes.
+    fn precision(&self) -> Precision {
+        Precision::F32
+    }
+
+    /// The embeddings of pieces outside any sequence, `LayerNorm(word[id] + segment[s])`, `[n, h]`; none if the engine has
+    /// no tables of them.
+    ///
+    /// # Panics
+    ///
+    /// If the encoder has no such piece or segment.
+    fn embeddings(&self, _pieces: &[Piece]) -> Option<Matrix> {
+        None
+    }
+
     /// The weights that saving a model writes; none if the engine does not keep them.
     fn to_save(&self) -> Option<&Parameters> {
         None

@@ -139,6 +139,10 @@ impl Engine for Upper {
         let below = self.below.of(batch)?;
         Ok(self.layers.infer_from(Start::Rows(&below), batch, Some(rows.to_vec())))
     }
+
+    fn embeddings(&self, pieces: &[Piece]) -> Option<Matrix> {
+        self.below.engine.embeddings(pieces)
+    }
 }
 
 impl TrainableEngine for Upper {

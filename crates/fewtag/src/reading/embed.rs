@@ -17,7 +17,8 @@ use crate::random::Random;
 /// around 200 MB for a small encoder.
 const CHUNK: usize = 1024;
 
-/// Reads every sequence; the answer for one is its wanted rows, `[n_wanted, d]` (`[1, d]` for a name).
+/// Reads every sequence; the answer for one is its wanted rows, `[n_wanted, d]` (`[1, d]` for a name), where `d` is `h`, or
+/// `2h` for a model that wants words by themselves too.
 ///
 /// # Errors
 ///
@@ -54,7 +55,11 @@ fn embed_each(engine: &dyn Engine, sequences: &[Sequence]) -> Result<Vec<Matrix>
         let wanted: Vec<usize> = placed.flat_map(|(s, place)| s.rows(place.start)).collect();
         let hidden = engine.encode_rows(&batch, &wanted)?;
         let mut rows = 0..hidden.n_rows();
-        read.extend(sequences.iter().map(|s| s.gather(&hidden, rows.by_ref().take(s.n_wanted()))));
+        let gathered = |s: &Sequence| {
+            let rows = s.gather(&hidden, rows.by_ref().take(s.n_wanted()));
+            s.completed(rows, engine)
+        };
+        read.extend(sequences.iter().map(gathered));
     }
     Ok(read)
 }
@@ -93,7 +98,10 @@ pub fn embed_for_training<'a>(
             .map(|Dropout { rate, seed }| Dropout { rate, seed: Random::new(seed).at(at as u64) });
         let (hidden, trace) = engine.encode_for_training(&batch, dropout)?;
         let placed = sequences[range.clone()].iter().zip(batch.sequences());
-        read.extend(placed.map(|(s, place)| s.gather(&hidden, s.rows(place.start))));
+        let gathered = |(s, place): (&Sequence, Range<usize>)| {
+            s.completed(s.gather(&hidden, s.rows(place.start)), engine)
+        };
+        read.extend(placed.map(gathered));
         let bytes = trace_bytes(engine.parameters().config(), &batch);
         // Room for one more trace stays free, for a chunk that is computed again beside the kept ones.
         let keep = kept + 2 * bytes <= budget;
@@ -244,6 +252,31 @@ mod tests {
     fn a_name_is_the_mean_of_its_pieces() {
         let name = Sequence::name(&pieces(&[10, 14], &[0]), &word_pieces());
         assert_eq!(embed(&echo(), &[name]).unwrap()[0].values(), [12.0, 0.0, 1.5]);
+    }
+
+    #[test]
+    fn a_row_may_be_followed_by_its_word_by_itself() {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny-encoder");
+        let engine = Bert::new(weights::load(&dir).unwrap()).unwrap();
+        let (tokenizer, h) = (word_pieces(), engine.width());
+        let (query, support) = (pieces(&[10, 11, 12], &[0, 2]), pieces(&[20, 21, 22], &[0, 1]));
+        let alone = |ids: &[u32], segment| {
+            let pieces: Vec<Piece> = ids.iter().map(|&id| Piece { id, segment }).collect();
+            crate::matrix::mean(engine.embeddings(&pieces).unwrap().rows())
+        };
+        let both = Sequence::paired(&query, &support, &tokenizer);
+        let words =
+            [alone(&[10, 11], 0), alone(&[12], 0), alone(&[20], 1), alone(&[21, 22], 1)].to_vec();
+        let name = Sequence::name(&query, &tokenizer);
+        for (sequence, words) in [(both, words), (name, vec![vec![0.0; h]])] {
+            let read = |lexical| embed(&engine, &[sequence.clone().lexical(lexical)]).unwrap();
+            let (plain, lexical) = (&read(false)[0], &read(true)[0]);
+            assert_eq!((plain.n_cols(), lexical.n_cols()), (h, 2 * h));
+            for ((row, plain), word) in lexical.rows().zip(plain.rows()).zip(&words) {
+                assert_eq!((&row[..h], &row[h..]), (plain, &word[..]));
+            }
+            assert_eq!(lexical.n_rows(), words.len());
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@
 mod embed;
 mod kept;
 mod once;
+mod row_file;
 mod sequence;
 mod window;
 
@@ -23,17 +24,37 @@ use std::ops::Range;
 pub use embed::{Tape, embed, embed_for_training};
 pub(crate) use kept::KeptRows;
 pub(crate) use once::Once;
+pub(crate) use row_file::RowFile;
 pub use sequence::Sequence;
 pub(crate) use window::{Window, part};
 
 use crate::domain::{Sentence, SupportSet};
 use crate::emission::VectorGradients;
-use crate::encoder::{Pieces, WordPieces};
+use crate::encoder::{Engine, Pieces};
 use crate::error::{Error, Result};
 use crate::matrix::{Matrix, add_scaled};
 use crate::settings::Context;
 use crate::tag::TagSet;
 use crate::tagger::Tagger;
+
+/// Where what was read of support sets is kept.
+#[derive(Debug)]
+pub(crate) enum Kept {
+    /// In memory, for other sets.
+    Rows(KeptRows),
+    /// In a file, for other processes.
+    File(RowFile),
+}
+
+impl Kept {
+    /// [`embed`], where what was read before is not read again.
+    pub(crate) fn embed(&self, engine: &dyn Engine, sequences: &[Sequence]) -> Result<Vec<Matrix>> {
+        match self {
+            Self::Rows(rows) => rows.embed(engine, sequences),
+            Self::File(file) => file.embed(engine, sequences),
+        }
+    }
+}
 
 /// Sequences that will be read together; a range of them belongs to whoever had it added.
 #[derive(Debug, Default)]
@@ -64,9 +85,9 @@ impl Plan {
         &self.sequences
     }
 
-    fn add(&mut self, new: impl IntoIterator<Item = Sequence>) -> Range<usize> {
-        let start = self.sequences.len();
-        self.sequences.extend(new);
+    fn add(&mut self, tagger: &Tagger, new: impl IntoIterator<Item = Sequence>) -> Range<usize> {
+        let (start, is_lexical) = (self.sequences.len(), tagger.settings().lexical);
+        self.sequences.extend(new.into_iter().map(|sequence| sequence.lexical(is_lexical)));
         start..self.sequences.len()
     }
 
@@ -80,7 +101,7 @@ impl Plan {
         let tokenizer = tagger.word_pieces();
         let sequence = Sequence::alone(&tokenizer.split(sentence.words())?, tokenizer);
         check_length(tagger, &sequence, what)?;
-        Ok(self.add([sequence]))
+        Ok(self.add(tagger, [sequence]))
     }
 
     /// Adds what is read of a support set before any query; `what` names its sentence of a number from 0.
@@ -102,21 +123,22 @@ impl Plan {
                 PlannedSupport { beside: Beside::Each(pieces), words: 0..0 }
             }
             // Where there is no sentence to be read beside, a query is read alone.
-            _ => PlannedSupport { beside: Beside::Nothing, words: self.add(alone) },
+            _ => PlannedSupport { beside: Beside::Nothing, words: self.add(tagger, alone) },
         })
     }
 
     /// Adds a query, or a window of one.
     pub(crate) fn query(
         &mut self,
-        tokenizer: &WordPieces,
+        tagger: &Tagger,
         query: &Pieces,
         beside: &Beside,
     ) -> Range<usize> {
+        let tokenizer = tagger.word_pieces();
         match beside {
-            Beside::Nothing => self.add([Sequence::alone(query, tokenizer)]),
+            Beside::Nothing => self.add(tagger, [Sequence::alone(query, tokenizer)]),
             Beside::Each(sentences) => {
-                self.add(sentences.iter().map(|s| Sequence::paired(query, s, tokenizer)))
+                self.add(tagger, sentences.iter().map(|s| Sequence::paired(query, s, tokenizer)))
             }
         }
     }
@@ -130,7 +152,7 @@ impl Plan {
         what: impl Fn() -> String,
     ) -> Result<Range<usize>> {
         let tokenizer = tagger.word_pieces();
-        let place = self.query(tokenizer, &tokenizer.split(query.words())?, beside);
+        let place = self.query(tagger, &tokenizer.split(query.words())?, beside);
         for sequence in &self.sequences[place.clone()] {
             check_length(tagger, sequence, &what)?;
         }
@@ -158,7 +180,7 @@ impl Plan {
             Ok(sequence)
         };
         let names = tags.tags().iter().map(name).collect::<Result<Vec<_>>>()?;
-        Ok(self.add(names))
+        Ok(self.add(tagger, names))
     }
 }
 

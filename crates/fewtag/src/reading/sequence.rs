@@ -6,10 +6,14 @@
 //! name      [CLS] words [SEP]        segment 0          → the mean of all its pieces, [1, d]
 //! ```
 //!
-//! A word's vector is the last layer's row of its first piece.
+//! A word's vector is the last layer's row of its first piece. A model may want the word by itself beside it, the mean of its
+//! pieces' embeddings: then a row is `[2h]`, and what it says of the word by itself has no gradient, as if the tables of
+//! embeddings were frozen. A name is no word of a text, and has zeros there.
 
-use crate::encoder::{Piece, Pieces, WordPieces};
-use crate::matrix::{Matrix, add_scaled};
+use std::ops::Range;
+
+use crate::encoder::{Engine, Piece, Pieces, WordPieces};
+use crate::matrix::{self, Matrix, add_scaled};
 
 /// One sequence for the encoder, and which of its rows are wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -19,6 +23,8 @@ pub struct Sequence {
     wanted: Vec<usize>,
     /// Whether the wanted rows become one, their mean.
     is_mean: bool,
+    /// Whether each row is followed by its word's embeddings.
+    is_lexical: bool,
 }
 
 impl Sequence {
@@ -26,14 +32,14 @@ impl Sequence {
     #[must_use]
     pub fn alone(sentence: &Pieces, tokenizer: &WordPieces) -> Self {
         let wanted = sentence.first.iter().map(|first| first + 1).collect();
-        Self { pieces: framed(sentence, tokenizer), wanted, is_mean: false }
+        Self { pieces: framed(sentence, tokenizer), wanted, is_mean: false, is_lexical: false }
     }
 
     /// `[CLS] name [SEP]`: one row, the mean over the pieces of a label's name.
     #[must_use]
     pub fn name(name: &Pieces, tokenizer: &WordPieces) -> Self {
         let wanted = (1..=name.ids.len()).collect();
-        Self { pieces: framed(name, tokenizer), wanted, is_mean: true }
+        Self { pieces: framed(name, tokenizer), wanted, is_mean: true, is_lexical: false }
     }
 
     /// `[CLS] query [SEP] support [SEP]`: the rows of the query's words, then those of the support's.
@@ -45,7 +51,13 @@ impl Sequence {
         pieces.push(Piece { id: tokenizer.sep(), segment: 1 });
         let of_query = query.first.iter().map(|first| first + 1);
         let of_support = support.first.iter().map(|first| first + start);
-        Self { pieces, wanted: of_query.chain(of_support).collect(), is_mean: false }
+        let wanted = of_query.chain(of_support).collect();
+        Self { pieces, wanted, is_mean: false, is_lexical: false }
+    }
+
+    /// The same sequence, whose rows are followed by their words' embeddings or not.
+    pub(super) fn lexical(self, is_lexical: bool) -> Self {
+        Self { is_lexical, ..self }
     }
 
     /// The number of rows that are read off the encoder.
@@ -57,6 +69,18 @@ impl Sequence {
     #[must_use]
     pub fn n_pieces(&self) -> usize {
         self.pieces.len()
+    }
+
+    /// Hands all that tells it from others to a hash.
+    pub(super) fn hash_into(&self, mut hash: impl FnMut(&[u8])) {
+        hash(&[u8::from(self.is_mean)]);
+        for n in [self.pieces.len(), self.wanted.len()].iter().chain(&self.wanted) {
+            hash(&(*n as u64).to_le_bytes());
+        }
+        for Piece { id, segment } in &self.pieces {
+            hash(&id.to_le_bytes());
+            hash(&[*segment]);
+        }
     }
 
     /// The rows of the wanted pieces in a batch where the sequence starts at row `start`.
@@ -75,12 +99,45 @@ impl Sequence {
         Matrix::new(rows.flatten().copied().collect(), hidden.n_cols())
     }
 
+    /// The answer with the embeddings of its words, if they are wanted: `[n, h]` or `[n, 2h]`.
+    pub(super) fn completed(&self, rows: Matrix, engine: &dyn Engine) -> Matrix {
+        if !self.is_lexical {
+            return rows;
+        }
+        let n_cols = 2 * rows.n_cols();
+        let mut values = Vec::with_capacity(rows.n_rows() * n_cols);
+        if self.is_mean {
+            values.extend_from_slice(rows.values());
+            values.resize(n_cols, 0.0);
+            return Matrix::new(values, n_cols);
+        }
+        let embeddings = engine.embeddings(&self.pieces).expect("the model's encoder has them");
+        let of_word = |pieces: Range<usize>| matrix::mean(pieces.map(|at| embeddings.row(at)));
+        for (row, pieces) in rows.rows().zip(self.words()) {
+            values.extend_from_slice(row);
+            values.extend(of_word(pieces));
+        }
+        Matrix::new(values, n_cols)
+    }
+
+    /// The pieces of each word.
+    fn words(&self) -> Vec<Range<usize>> {
+        let separator = self.pieces.last().expect("a sequence is framed").id;
+        let until = |from: usize| {
+            let rest = self.pieces[from..].iter();
+            from + rest.take_while(|piece| piece.id != separator).count()
+        };
+        let next = self.wanted.iter().skip(1).copied().chain([usize::MAX]);
+        self.wanted.iter().zip(next).map(|(&from, next)| from..until(from).min(next)).collect()
+    }
+
     /// The transpose of [`Sequence::gather`]: puts the gradients of the answer where it came from, in a sequence that starts
     /// at row `start`.
     pub(super) fn scatter(&self, d_read: &Matrix, d_hidden: &mut Matrix, start: usize) {
+        let width = d_hidden.n_cols();
         for (n, row) in self.rows(start).enumerate() {
             let d = d_read.row(if self.is_mean { 0 } else { n });
-            add_scaled(d_hidden.row_mut(row), self.weight(), d);
+            add_scaled(d_hidden.row_mut(row), self.weight(), &d[..width]);
         }
     }
 

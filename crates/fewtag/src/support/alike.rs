@@ -22,10 +22,10 @@ const ALIKE: f32 = 0.9;
 /// Pairs of labels that are alike and that leaving out has not already shown to be confused.
 pub(super) fn findings(
     support: &SupportSet,
-    words: &[Matrix],
+    (words, width): (&[Matrix], usize),
     judgement: &Judgement,
 ) -> Vec<Finding> {
-    let centres = centres(support, words);
+    let centres = centres(support, words, width);
     let mut findings = Vec::new();
     for (at, (a, centre_a)) in centres.iter().enumerate() {
         for (b, centre_b) in &centres[at + 1..] {
@@ -47,11 +47,11 @@ pub(super) fn findings(
 }
 
 /// The centre of each label, seen from the centre of the words without a label.
-fn centres(support: &SupportSet, words: &[Matrix]) -> Vec<(Slot, Vec<f32>)> {
+fn centres(support: &SupportSet, words: &[Matrix], width: usize) -> Vec<(Slot, Vec<f32>)> {
     let mut rows: BTreeMap<Option<&Slot>, Vec<&[f32]>> = BTreeMap::new();
     for (sentence, vectors) in support.sentences().iter().zip(words) {
         for (tag, row) in sentence.tags().zip(vectors.rows()) {
-            rows.entry(tag.slot()).or_default().push(row);
+            rows.entry(tag.slot()).or_default().push(&row[..width]);
         }
     }
     let plain = rows.remove(&None).map(matrix::mean);

@@ -180,7 +180,8 @@ pub fn check(tagger: &Tagger, sentences: &[Sentence]) -> Result<Report> {
             judgement = leave_one_out::judge(tagger, &support, &rows)?;
             judgement.renumber(&read);
             findings.extend(judgement.findings());
-            findings.extend(alike::findings(&support, &rows.words, &judgement));
+            let width = tagger.engine().width();
+            findings.extend(alike::findings(&support, (&rows.words, width), &judgement));
         }
     }
     findings.sort_by_key(|finding| (finding.severity, finding.kind));

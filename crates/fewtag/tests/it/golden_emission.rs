@@ -29,6 +29,8 @@ struct Case {
     scorer: ScorerKind,
     similarity: Similarity,
     label_names: f32,
+    #[serde(default)]
+    siblings: f32,
     emissions: Rows,
     d_queries: Vec<Rows>,
     d_keys: Vec<Rows>,
@@ -49,7 +51,14 @@ fn emissions_and_their_gradients_agree_with_pytorch() {
         let Case { context, scorer: kind, similarity, label_names, .. } = case;
         let name = format!("{context:?} {kind:?} {similarity:?} {label_names}");
         let (similarity, label_names) = (*similarity, *label_names);
-        let scorer = EmissionScorer { kind: *kind, similarity, label_names, mix: file.mix };
+        let scorer = EmissionScorer {
+            kind: *kind,
+            similarity,
+            label_names,
+            lexical: false,
+            siblings: case.siblings,
+            mix: file.mix,
+        };
         // Separate context reads the query once.
         let queries =
             if *context == Context::Paired { &all_queries[..] } else { &all_queries[..1] };

@@ -24,6 +24,7 @@ use fewtag::plural::Counted;
 use fewtag::{Adapted, DomainFile, Scored, Sentence, SupportSet, Tagged, Tagger};
 
 use super::answers::{Colour, OutputFormat};
+use super::cache::CacheArgs;
 use super::input::{How, Input};
 use super::learn::LearnArgs;
 use super::threshold::{Threshold, thresholds};
@@ -55,6 +56,8 @@ pub(crate) struct Args {
     domain: Option<PathBuf>,
     #[command(flatten)]
     learn: LearnArgs,
+    #[command(flatten)]
+    cache: CacheArgs,
     /// Tag the lines of this file, or of the files of a directory; `-` is standard input; may be repeated
     #[arg(long, value_name = "FILE")]
     input: Vec<PathBuf>,
@@ -151,13 +154,13 @@ struct Learned {
 fn learn(args: &Args) -> anyhow::Result<Learned> {
     let Some(path) = &args.domain else {
         let support = args.learn.support()?;
-        let tagger = args.learn.tagger.load()?;
+        let tagger = args.cache.keep(args.learn.tagger.load()?);
         let adapted = tagger.adapt(&support).context("cannot learn from the examples")?;
         let thresholds = thresholds(&args.threshold, support.tag_set())?;
         return Ok(Learned { adapted, tagger, support, thresholds });
     };
     let domain = DomainFile::read(path)?;
-    let tagger = domain.tagger(&args.learn.tagger.load()?, path)?;
+    let tagger = domain.tagger(&args.cache.keep(args.learn.tagger.load()?), path)?;
     let support = domain.support().clone();
     let adapted = tagger.adapt(&support)?;
     let thresholds = match &args.threshold[..] {
