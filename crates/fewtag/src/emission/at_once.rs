@@ -48,28 +48,26 @@ struct TagFactors {
 impl Factors {
     /// `regression` is `W [L, d]`.
     pub(super) fn new(tags: &[TagWords], regression: Option<&Matrix>, width: usize) -> Self {
-        let (mut rows, mut of_tags) = (Vec::new(), Vec::with_capacity(tags.len()));
-        for tag in tags {
-            let values = tag.vectors.values();
-            let start = rows.len() / width;
-            rows.extend_from_slice(values);
-            let vectors = (!values.is_empty()).then(|| {
+        let mut start = 0;
+        let of_tag = |tag: &TagWords| {
+            let columns = start..start + tag.vectors.n_rows();
+            start = columns.end;
+            let vectors = (!columns.is_empty()).then(|| {
                 let mut vectors = Panels::default();
-                vectors.pack(View::new(values, width));
+                vectors.pack(View::new(tag.vectors.values(), width));
                 vectors
             });
-            of_tags.push(TagFactors { columns: start..rows.len() / width, vectors });
-        }
-        let regression = regression.map(|solution| {
-            let start = rows.len() / width;
-            rows.extend_from_slice(solution.values());
-            start
-        });
+            TagFactors { columns, vectors }
+        };
+        let of_tags = tags.iter().map(of_tag).collect();
+        let rows = tags.iter().map(|tag| &tag.vectors).chain(regression).flat_map(Matrix::rows);
+        let rows: Vec<&[f32]> = rows.collect();
         let mut words = Panels::default();
         if !rows.is_empty() {
-            words.pack_transposed(View::new(&rows, width));
+            words.pack_columns(width, rows.len(), |j| rows[j]);
         }
-        Self { words, n_columns: rows.len() / width, tags: of_tags, regression }
+        let regression = regression.map(|_| start);
+        Self { words, n_columns: rows.len(), tags: of_tags, regression }
     }
 
     /// The emissions `[n, L]` of a query `[n, d]`; `tags` are those that this was made of.

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use super::Sequence;
-use super::embed::{self, distinct};
+use super::embed::{self, distinct, spread};
 use crate::encoder::Engine;
 use crate::error::{Error, Result};
 use crate::file;
@@ -68,11 +68,8 @@ impl RowFile {
             // A cache that cannot be written is one that is not there.
             let _ = self.write(&digests, &found);
         }
-        if places.len() == digests.len() {
-            let take = |digest| found.remove(digest).expect("it was found or read");
-            return Ok(digests.iter().map(take).collect());
-        }
-        Ok(places.into_iter().map(|place| found[&digests[place]].clone()).collect())
+        let take = |digest| found.remove(digest).expect("it was found or read");
+        Ok(spread(digests.iter().map(take).collect(), &places))
     }
 
     /// What a sequence is found by.
