@@ -34,7 +34,9 @@ pub fn embed(engine: &dyn Engine, sequences: &[Sequence]) -> Result<Vec<Matrix>>
 /// it as it is: two copies of a large support set are much memory.
 pub(super) fn spread(mut read: Vec<Matrix>, places: &[usize]) -> Vec<Matrix> {
     let mut left = vec![0; read.len()];
-    places.iter().for_each(|&place| left[place] += 1);
+    for &place in places {
+        left[place] += 1;
+    }
     let give = |&place: &usize| {
         left[place] -= 1;
         if left[place] == 0 { std::mem::take(&mut read[place]) } else { read[place].clone() }
