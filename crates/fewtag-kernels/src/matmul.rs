@@ -125,21 +125,31 @@ impl Panels {
 
     /// Packs `B` from its transpose `[n, k]`: the weight of a linear layer, for `x Wᵀ`.
     pub fn pack_transposed(&mut self, b: View) {
+        self.pack_columns(b.n_cols, b.n_rows, |j| b.row(j));
+    }
+
+    /// Packs `B [k, n]` from its columns, which may lie anywhere.
+    pub fn pack_columns<'b>(&mut self, k: usize, n: usize, column: impl Fn(usize) -> &'b [f32]) {
         if self.is_wide {
-            self.pack_transposed_as::<WIDE_PANEL>(b);
+            self.pack_columns_as::<WIDE_PANEL>(k, n, &column);
         } else {
-            self.pack_transposed_as::<PANEL>(b);
+            self.pack_columns_as::<PANEL>(k, n, &column);
         }
     }
 
-    fn pack_transposed_as<const WIDTH: usize>(&mut self, b: View) {
-        self.pack_panels::<WIDTH>(b.n_cols, b.n_rows, |panel, p, j| {
-            if j + WIDTH > b.n_rows {
+    fn pack_columns_as<'b, const WIDTH: usize>(
+        &mut self,
+        k: usize,
+        n: usize,
+        column: &impl Fn(usize) -> &'b [f32],
+    ) {
+        self.pack_panels::<WIDTH>(k, n, |panel, p, j| {
+            if j + WIDTH > n {
                 panel.as_flattened_mut().fill(0.0);
             }
-            for (column, j) in (j..b.n_rows.min(j + WIDTH)).enumerate() {
-                for (row, &x) in panel.iter_mut().zip(&b.row(j)[p..]) {
-                    row[column] = x;
+            for (at, j) in (j..n.min(j + WIDTH)).enumerate() {
+                for (row, &x) in panel.iter_mut().zip(&column(j)[p..]) {
+                    row[at] = x;
                 }
             }
         });

@@ -177,14 +177,7 @@ impl<'a> Run<'a> {
         let (n, from) = (right.n(), p * PANEL);
         let n_cols = PANEL.min(n - from);
         let steps = right.panel(p).steps;
-        let filled;
-        let bias = match bias[from..].first_chunk::<PANEL>() {
-            Some(whole) => whole,
-            None => {
-                filled = crate::start_of(&bias[from..]);
-                &filled
-            }
-        };
+        let bias = crate::start_of::<PANEL>(&bias[from..]);
         for sums in sums.iter_mut() {
             for j in 0..PANEL {
                 sums[j] = sums[j] * steps[j] + bias[j];

@@ -51,26 +51,29 @@ struct TagFactors {
 impl Factors {
     /// `regression` is `W [L, d]`.
     pub(super) fn new(tags: &[TagWords], regression: Option<&Matrix>, width: usize) -> Self {
-        let (mut rows, mut of_tags) = (Vec::new(), Vec::with_capacity(tags.len()));
-        for tag in tags {
-            let values = tag.vectors.values();
-            let start = rows.len() / width;
-            rows.extend_from_slice(values);
-            let vectors = (!values.is_empty()).then(|| {
+        let mut start = 0;
+        let of_tag = |tag: &TagWords| {
+            let columns = start..start + tag.vectors.n_rows();
+            start = columns.end;
+            let vectors = (!columns.is_empty()).then(|| {
                 let mut vectors = Panels::default();
-                vectors.pack(View::new(values, width));
+                vectors.pack(View::new(tag.vectors.values(), width));
                 vectors
             });
-            of_tags.push(TagFactors { columns: start..rows.len() / width, vectors });
-        }
-        let transposed = |rows: &[f32], width: usize| {
-            let mut panels = Panels::default();
-            panels.pack_transposed(View::new(rows, width));
-            panels
+            TagFactors { columns, vectors }
         };
-        let regression = regression.map(|w| transposed(w.values(), w.n_cols()));
-        let words = if rows.is_empty() { Panels::default() } else { transposed(&rows, width) };
-        Self { words, n_words: rows.len() / width, tags: of_tags, regression, width }
+        let of_tags = tags.iter().map(of_tag).collect();
+        let regression = regression.map(|w| {
+            let mut panels = Panels::default();
+            panels.pack_transposed(View::new(w.values(), w.n_cols()));
+            panels
+        });
+        let rows: Vec<&[f32]> = tags.iter().flat_map(|tag| tag.vectors.rows()).collect();
+        let mut words = Panels::default();
+        if !rows.is_empty() {
+            words.pack_columns(width, rows.len(), |j| rows[j]);
+        }
+        Self { words, n_words: rows.len(), tags: of_tags, regression, width }
     }
 
     /// The emissions `[n, L]` of a query `[n, d]`; `tags` are those that this was made of.

@@ -28,8 +28,21 @@ pub fn embed(engine: &dyn Engine, sequences: &[Sequence]) -> Result<Vec<Matrix>>
     if different.len() == sequences.len() {
         return embed_each(engine, sequences);
     }
-    let read = embed_each(engine, &different)?;
-    Ok(places.into_iter().map(|place| read[place].clone()).collect())
+    Ok(spread(embed_each(engine, &different)?, &places))
+}
+
+/// What was read of different sequences, for each of the sequences that are at these places of them. The last that has it gets
+/// it as it is: two copies of a large support set are much memory.
+pub(super) fn spread(mut read: Vec<Matrix>, places: &[usize]) -> Vec<Matrix> {
+    let mut left = vec![0; read.len()];
+    for &place in places {
+        left[place] += 1;
+    }
+    let give = |&place: &usize| {
+        left[place] -= 1;
+        if left[place] == 0 { std::mem::take(&mut read[place]) } else { read[place].clone() }
+    };
+    places.iter().map(give).collect()
 }
 
 /// The sequences without repetitions, and which of them each one is: real text repeats itself.

@@ -9,7 +9,7 @@
 //! A cache, so nothing depends on it: what is missing or damaged is read by the encoder, what cannot be written is not kept.
 //! The file is replaced as a whole, so of two processes that write at the same time one is the last.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use super::Sequence;
-use super::embed::{self, distinct};
+use super::embed::{self, distinct, spread};
 use crate::encoder::Engine;
 use crate::error::{Error, Result};
 use crate::file;
@@ -58,7 +58,8 @@ impl RowFile {
         }
         let (different, places) = distinct(sequences);
         let digests: Vec<Digest> = different.iter().map(|s| self.digest(s)).collect();
-        let mut found = self.read(&digests, engine.width());
+        let widths = different.iter().map(|sequence| sequence.n_cols(engine));
+        let mut found = self.read(&digests.iter().zip(widths).collect());
         let is_new = |(_, digest): &(&Sequence, &Digest)| !found.contains_key(*digest);
         let new = different.iter().zip(&digests).filter(is_new);
         let (new, new_digests): (Vec<Sequence>, Vec<Digest>) =
@@ -68,11 +69,8 @@ impl RowFile {
             // A cache that cannot be written is one that is not there.
             let _ = self.write(&digests, &found);
         }
-        if places.len() == digests.len() {
-            let take = |digest| found.remove(digest).expect("it was found or read");
-            return Ok(digests.iter().map(take).collect());
-        }
-        Ok(places.into_iter().map(|place| found[&digests[place]].clone()).collect())
+        let take = |digest| found.remove(digest).expect("it was found or read");
+        Ok(spread(digests.iter().map(take).collect(), &places))
     }
 
     /// What a sequence is found by.
@@ -82,18 +80,17 @@ impl RowFile {
         half(digest)
     }
 
-    /// The rows that the file has of some sequences; those that are not what was written are left out.
-    fn read(&self, digests: &[Digest], width: usize) -> HashMap<Digest, Matrix> {
-        let wanted: HashSet<&Digest> = digests.iter().collect();
-        let mut found = HashMap::with_capacity(digests.len());
+    /// The rows that the file has of some sequences, by their width; those that are not what was written are left out.
+    fn read(&self, widths: &HashMap<&Digest, usize>) -> HashMap<Digest, Matrix> {
+        let mut found = HashMap::with_capacity(widths.len());
         let Some(mut records) = Records::open(&self.path) else { return found };
         while let Some(record) = records.next_record() {
-            let is_wanted = wanted.contains(&record.digest) && record.n_cols == width;
+            let is_wanted = widths.get(&record.digest) == Some(&record.n_cols);
             let Some(numbers) = records.numbers(&record, is_wanted) else { break };
             if is_wanted && half(Sha256::new().chain_update(&numbers)) == record.of_numbers {
                 let (numbers, _) = numbers.as_chunks();
                 let values = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
-                found.insert(record.digest, Matrix::new(values, width));
+                found.insert(record.digest, Matrix::new(values, record.n_cols));
             }
         }
         found
@@ -231,7 +228,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::encoder::{BertConfig, PackedBatch, Pieces, Precision, WordPieces};
+    use crate::encoder::{BertConfig, PackedBatch, Piece, Pieces, Precision, WordPieces};
 
     /// An encoder that counts the pieces it reads; a row is the id of its piece, twice.
     struct Counting(BertConfig, Precision, AtomicUsize);
@@ -249,6 +246,10 @@ mod tests {
             self.2.fetch_add(batch.n_pieces(), Ordering::Relaxed);
             let ids = rows.iter().flat_map(|&row| [batch.pieces()[row].id as f32; 2]);
             Ok(Matrix::new(ids.collect(), 2))
+        }
+
+        fn embeddings(&self, pieces: &[Piece]) -> Option<Matrix> {
+            Some(Matrix::new(pieces.iter().flat_map(|piece| [piece.id as f32, 0.5]).collect(), 2))
         }
     }
 
@@ -282,6 +283,23 @@ mod tests {
     }
 
     const ROOM: u64 = 1 << 20;
+
+    #[test]
+    fn rows_that_words_by_themselves_follow_are_kept_beside_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows");
+        assert_eq!(n_read(&path, ROOM, "m", &[1, 2]), 2);
+        for n_read in [2, 0] {
+            let engine = engine(Precision::Int8);
+            let file = RowFile { fewest_pieces: 0, ..RowFile::new(&path, ROOM, "m", &engine) };
+            let lexical: Vec<Sequence> =
+                sequences([1, 2]).into_iter().map(|sequence| sequence.lexical(true)).collect();
+            let rows = file.embed(&engine, &lexical).unwrap();
+            assert_eq!(rows[1].values(), [2.0, 2.0, 2.0, 0.5]);
+            assert_eq!(engine.2.load(Ordering::Relaxed) / 3, n_read);
+        }
+        assert_eq!(n_read(&path, ROOM, "m", &[1, 2]), 0);
+    }
 
     #[test]
     fn a_changed_example_is_read_alone() {
