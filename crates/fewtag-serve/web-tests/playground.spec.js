@@ -42,7 +42,7 @@ test("the whole loop: create, label, tag, explain, correct, export, restart", as
   await addExample(page, "i want to hear blue in green tonight", ["blue", "green", "track"], ["tonight", "tonight", "time"]);
   await expect(page.locator("#examples li")).toHaveCount(3);
 
-  const lines = ["could you play some billie holiday please", "wake me up at noon with caravan", "play coltrane at eight"];
+  const lines = ["could you play some billie holiday please", "wake me up with caravan this evening", "play coltrane at eight"];
   await page.getByLabel("Text to tag").fill(lines.join("\n"));
   const first = answer(page, "billie");
   const second = answer(page, "caravan");
@@ -57,9 +57,9 @@ test("the whole loop: create, label, tag, explain, correct, export, restart", as
   await expect(why.locator(".heat .source")).not.toHaveCount(0);
   await expect(why.getByRole("rowheader", { name: "nina", exact: true })).toBeVisible();
 
-  await run(second, "time").getByText("noon", { exact: true }).click();
+  await run(second, "time").getByText("evening", { exact: true }).click();
   await second.getByRole("group", { name: "Correct this tag" }).getByRole("button", { name: "artist" }).click();
-  await select(page, second.locator(".sentence"), "at", "noon");
+  await select(page, second.locator(".sentence"), "this", "evening");
   await page.locator("#picker").getByRole("button", { name: "time" }).click();
   await expect(second).not.toContainText("Corrected by you"); // The answer was right before.
   await select(page, second.locator(".sentence"), "caravan");
@@ -78,7 +78,7 @@ test("the whole loop: create, label, tag, explain, correct, export, restart", as
   expect(file.suggestedFilename()).toBe("jazz.txt");
   const exported = await readFile(await file.path(), "utf8");
   expect(exported).toContain("put [take five](track) by [dave brubeck](artist) on repeat");
-  expect(exported).toContain("wake me up [at noon](time) with [caravan](track)");
+  expect(exported).toContain("wake me up with [caravan](track) [this evening](time)");
 
   await server.stop();
   await server.start();
