@@ -29,8 +29,8 @@ from conftest import EXAMPLES, sentences  # noqa: E402
 
 import fewtag  # noqa: E402
 
-#: Rows of a task, which is small enough that two workers end together.
-TASK = 500
+#: Rows of a task: some seconds of work, beside which what an engine does for a task is little; few enough that two workers end together.
+TASK = 2000
 
 
 def n_tasks(texts: list[str]) -> int:
