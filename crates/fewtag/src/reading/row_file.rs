@@ -9,7 +9,7 @@
 //! A cache, so nothing depends on it: what is missing or damaged is read by the encoder, what cannot be written is not kept.
 //! The file is replaced as a whole, so of two processes that write at the same time one is the last.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -51,15 +51,17 @@ impl RowFile {
         Self { path: path.to_owned(), model, most, fewest_pieces: FEWEST_PIECES }
     }
 
-    /// [`embed::embed`], where what the file has is not read again. What is new is added to the file.
+    /// [`embed::embed`], where what the file has is not read again. What is new is added to the file. Words by themselves are
+    /// not kept: they are looked up faster than read from a file.
     pub(crate) fn embed(&self, engine: &dyn Engine, sequences: &[Sequence]) -> Result<Vec<Matrix>> {
         if sequences.iter().map(Sequence::n_pieces).sum::<usize>() < self.fewest_pieces {
             return embed::embed(engine, sequences);
         }
-        let (different, places) = distinct(sequences);
+        let in_context: Vec<Sequence> =
+            sequences.iter().map(|sequence| sequence.clone().lexical(false)).collect();
+        let (different, places) = distinct(&in_context);
         let digests: Vec<Digest> = different.iter().map(|s| self.digest(s)).collect();
-        let widths = different.iter().map(|sequence| sequence.n_cols(engine));
-        let mut found = self.read(&digests.iter().zip(widths).collect());
+        let mut found = self.read(&digests, engine.width());
         let is_new = |(_, digest): &(&Sequence, &Digest)| !found.contains_key(*digest);
         let new = different.iter().zip(&digests).filter(is_new);
         let (new, new_digests): (Vec<Sequence>, Vec<Digest>) =
@@ -70,7 +72,9 @@ impl RowFile {
             let _ = self.write(&digests, &found);
         }
         let take = |digest| found.remove(digest).expect("it was found or read");
-        Ok(spread(digests.iter().map(take).collect(), &places))
+        let rows = spread(digests.iter().map(take).collect(), &places);
+        let complete = |(sequence, rows): (&Sequence, Matrix)| sequence.completed(rows, engine);
+        Ok(sequences.iter().zip(rows).map(complete).collect())
     }
 
     /// What a sequence is found by.
@@ -80,17 +84,18 @@ impl RowFile {
         half(digest)
     }
 
-    /// The rows that the file has of some sequences, by their width; those that are not what was written are left out.
-    fn read(&self, widths: &HashMap<&Digest, usize>) -> HashMap<Digest, Matrix> {
-        let mut found = HashMap::with_capacity(widths.len());
+    /// The rows that the file has of some sequences; those that are not what was written are left out.
+    fn read(&self, digests: &[Digest], width: usize) -> HashMap<Digest, Matrix> {
+        let wanted: HashSet<&Digest> = digests.iter().collect();
+        let mut found = HashMap::with_capacity(digests.len());
         let Some(mut records) = Records::open(&self.path) else { return found };
         while let Some(record) = records.next_record() {
-            let is_wanted = widths.get(&record.digest) == Some(&record.n_cols);
+            let is_wanted = wanted.contains(&record.digest) && record.n_cols == width;
             let Some(numbers) = records.numbers(&record, is_wanted) else { break };
             if is_wanted && half(Sha256::new().chain_update(&numbers)) == record.of_numbers {
                 let (numbers, _) = numbers.as_chunks();
                 let values = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
-                found.insert(record.digest, Matrix::new(values, record.n_cols));
+                found.insert(record.digest, Matrix::new(values, width));
             }
         }
         found
@@ -285,10 +290,9 @@ mod tests {
     const ROOM: u64 = 1 << 20;
 
     #[test]
-    fn rows_that_words_by_themselves_follow_are_kept_beside_others() {
+    fn words_by_themselves_are_added_to_the_rows_that_are_kept() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows");
-        assert_eq!(n_read(&path, ROOM, "m", &[1, 2]), 2);
         for n_read in [2, 0] {
             let engine = engine(Precision::Int8);
             let file = RowFile { fewest_pieces: 0, ..RowFile::new(&path, ROOM, "m", &engine) };

@@ -73,7 +73,7 @@ impl Sequence {
 
     /// Hands all that tells it from others to a hash.
     pub(super) fn hash_into(&self, mut hash: impl FnMut(&[u8])) {
-        hash(&[u8::from(self.is_mean), u8::from(self.is_lexical)]);
+        hash(&[u8::from(self.is_mean)]);
         for n in [self.pieces.len(), self.wanted.len()].iter().chain(&self.wanted) {
             hash(&(*n as u64).to_le_bytes());
         }
@@ -81,11 +81,6 @@ impl Sequence {
             hash(&id.to_le_bytes());
             hash(&[*segment]);
         }
-    }
-
-    /// The width of the answer's rows.
-    pub(super) fn n_cols(&self, engine: &dyn Engine) -> usize {
-        engine.width() * if self.is_lexical { 2 } else { 1 }
     }
 
     /// The rows of the wanted pieces in a batch where the sequence starts at row `start`.
