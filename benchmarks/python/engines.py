@@ -5,8 +5,9 @@
 
 Needs a machine with nothing else to do and as many cores as the most workers; the wheel, pyarrow, pyspark (and Java) and `ray[data]` in the
 Python that runs this. Spark is a `local-cluster` with an executor of one core for each worker, Ray a cluster with a node of one core for
-each; `processes` is a pool of plain processes of one thread: what the machine allows. Every run starts its cluster anew, so that none
-stands beside another; before the clock starts each worker has loaded the model and tagged. The time is that of the whole
+each (`concurrency` is the number of workers); `processes` is a pool of plain processes of one thread: what the machine allows. Every run starts its
+cluster anew, so that none stands beside another; before the clock starts each worker has loaded the model and tagged, but for those of Ray,
+which stay for one job and whose start counts. The time is that of the whole
 job, from the driver's rows to the answers back in the driver. A round runs everything once; a ratio is the median of those
 within rounds. All runs must find the same spans.
 """
@@ -77,7 +78,7 @@ class Ray:
             self.cluster.add_node(num_cpus=1)
         ray.init(address=self.cluster.address, log_to_driver=False)
         ray.data.DataContext.get_current().enable_progress_bars = False
-        self.ray, self.music = ray, music
+        self.ray, self.music, self.workers = ray, music, workers
 
     def spans(self, texts: list[str]) -> int:
         import pyarrow
@@ -85,7 +86,7 @@ class Ray:
         import fewtag.ray
 
         tables = [pyarrow.table({"text": texts[i : i + TASK]}) for i in range(0, len(texts), TASK)]
-        found = fewtag.ray.tag(self.ray.data.from_arrow(tables), self.music)
+        found = fewtag.ray.tag(self.ray.data.from_arrow(tables), self.music, concurrency=self.workers)
         return sum(map(n_spans, found.iter_batches(batch_format="pyarrow")))
 
     def stop(self) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 from reference import crf  # noqa: E402
-from reference.emission import membership  # noqa: E402
+from reference.emission import membership, siblings  # noqa: E402
 from reference.model import Tagger  # noqa: E402
 from reference.tags import name_words, slot_of, tag_set  # noqa: E402
 
@@ -39,7 +39,8 @@ class Plain:
             self._learn(words, [tag for of_text in tags for tag in of_text])
 
     def _learn(self, words: list[list[str]], worn: list[str]) -> None:
-        rows = torch.cat(self._rows(words))
+        read, alone = self._rows(words)
+        rows = torch.cat(read)
         members = membership(worn, self.tags, rows.dtype, borrow=True)
         hidden, pieces = self._hidden([name_words(tag) for tag in self.tags])
         names = torch.stack([h[1 : 1 + len(ids)].mean(0) for h, (ids, _, _) in zip(hidden, pieces)])
@@ -51,10 +52,14 @@ class Plain:
         self.norms = [v.norm(dim=1) for v in self.vectors]
         # The regression: weights of a tag's vectors are divided by the root of their sum.
         weights = [c.exp() / c.exp().sum().sqrt() for c in self.counts]
-        x, w = torch.cat(self.vectors), torch.cat(weights)[:, None]
+        # It also sees words by themselves, and zeros for a name.
+        themselves = [torch.cat([alone[column > 0], torch.zeros_like(alone[:1])]) for column in members.T]
+        x, w = torch.cat([torch.cat(self.vectors), torch.cat(themselves)], 1), torch.cat(weights)[:, None]
         y = torch.block_diag(*[torch.ones(len(v), 1) for v in self.vectors])
         s = mix["ridge"].exp() * torch.eye(x.shape[1]) + (x * w).T @ x
-        self.regression = torch.linalg.solve(s, (x * w).T @ y)
+        # The other tag of a slot is heard by half.
+        share = self.tagger.settings.siblings
+        self.regression = siblings(torch.linalg.solve(s, (x * w).T @ y), share, self.tags)
         self.between = crf.constrain(self.tagger.transitions.expand(self.tags), self.tags)
 
     @torch.inference_mode()
@@ -63,15 +68,15 @@ class Plain:
         found: list[Spans] = []
         for start in range(0, len(texts), BATCH):
             words = [list(_WORD.finditer(text)) for text in texts[start : start + BATCH]]
-            rows = self._rows([[match.group() for match in of_text] for of_text in words])
-            scores = self.tagger.scale * self._emissions(torch.cat(rows))
+            rows, alone = self._rows([[match.group() for match in of_text] for of_text in words])
+            scores = self.tagger.scale * self._emissions(torch.cat(rows), alone)
             lengths = [len(of_text) for of_text in words]
             paths = _viterbi(scores.split(lengths), self.between)
             found += [_spans([self.tags[t] for t in path], of_text) for path, of_text in zip(paths, words)]
         return found
 
-    def _emissions(self, q: Tensor) -> Tensor:
-        """[n, d] → [n, L]"""
+    def _emissions(self, q: Tensor, alone: Tensor) -> Tensor:
+        """Rows and the words by themselves, [n, d] each → [n, L]"""
         columns, lengths = [], q.norm(dim=1)[:, None]
         for vectors, counts, norms in zip(self.vectors, self.counts, self.norms):
             dots = q @ vectors.T
@@ -81,12 +86,22 @@ class Plain:
             projection = (q * prototypes).sum(1) / size - size / 2
             near = (torch.softmax(self.beta * cosines + counts, 1) * cosines).sum(1)
             columns.append((1 - self.gate) * projection + self.gate * self.nu * near)
-        return torch.stack(columns, 1) + self.rho * (q @ self.regression)
+        return torch.stack(columns, 1) + self.rho * (torch.cat([q, alone], 1) @ self.regression)
 
-    def _rows(self, sentences: list[list[str]]) -> list[Tensor]:
-        """The row of each word's first piece, [n, d] for each sentence."""
+    def _rows(self, sentences: list[list[str]]) -> tuple[list[Tensor], Tensor]:
+        """The row of each word's first piece, [n, d] for each sentence; and all words by themselves, [sum of n, d]."""
         hidden, pieces = self._hidden(sentences)
-        return [rows[[1 + at for at in firsts]] for rows, (_, _, firsts) in zip(hidden, pieces)]
+        return [rows[[1 + at for at in firsts]] for rows, (_, _, firsts) in zip(hidden, pieces)], self._alone(pieces)
+
+    def _alone(self, pieces) -> Tensor:
+        """The mean over a word's pieces of their embeddings without positions, normalised."""
+        tables = self.tagger.encoder.bert.embeddings
+        ids, types = (torch.tensor([x for of in pieces for x in of[part]]) for part in (0, 1))
+        rows = tables.LayerNorm(tables.word_embeddings(ids) + tables.token_type_embeddings(types))
+        lengths = [b - a for ids, _, firsts in pieces for a, b in zip(firsts, [*firsts[1:], len(ids)])]
+        of_word = torch.repeat_interleave(torch.tensor(lengths))
+        sums = torch.zeros(len(lengths), rows.shape[1]).index_add_(0, of_word, rows)
+        return sums / torch.tensor(lengths)[:, None]
 
     def _hidden(self, sentences: list[list[str]]):
         encoder = self.tagger.encoder

@@ -4,7 +4,7 @@
     python benchmarks/python/run.py [--n 10000] [--rounds 5] [--threads 1] [--core 1] [--join 1] [--pytorch]
 
 Needs the wheel and pyarrow in the Python that runs this; `--pytorch` also torch, transformers and tokenizers, and runs `plain.py` in the
-same process after it has given the same spans as fewtag for all sentences. The sentences are made here; `--join 3` makes long ones of
+same process after it has given the same spans as fewtag in f32 for all sentences. The sentences are made here; `--join 3` makes long ones of
 three each. The command is the one of the wheel. Every side has tagged 100 sentences before the clock starts, so that loading and import stand in rows of their own. A round runs
 every side once, in turn; a rate is the median over rounds, a ratio the median of the ratios within rounds. Processor time is that of
 the side's process: on a machine that others use it says more than the clock.
@@ -114,7 +114,7 @@ def report(args, rounds: list[dict[str, Times]]) -> None:
             row += f" {rate:.0f} | {ratio:.2f} |"
         print(row)
     if "PyTorch" in rounds[0]:
-        for name in ("tag", "tag_arrow"):
+        for name in ("tag", "tag_arrow", "tag in f32"):
             ratios = [sorted(of["PyTorch"][kind] / of[name][kind] for of in rounds) for kind in (0, 1)]
             said = [f"{median(of):.2f} ({of[0]:.2f} to {of[-1]:.2f})" for of in ratios]
             print(f"\n`{name}` is {said[0]} times as fast as PyTorch by the clock, {said[1]} by processor time.")
@@ -140,7 +140,9 @@ def main() -> None:
         command = Command(directory / "music.fewtag", environment)
         sides = {"command": command, "tag": Here(lambda t: t, lambda t: sum(1 for _ in music.tag(t))), "tag_arrow": arrow(music)}
         if args.pytorch:
-            sides["PyTorch"] = pytorch(music, directory, texts, args.threads)
+            same = fewtag.adapt(EXAMPLES, precision="f32")
+            sides["tag in f32"] = Here(lambda t: t, lambda t: sum(1 for _ in same.tag(t)))
+            sides["PyTorch"] = pytorch(same, directory, texts, args.threads)
         for i in range(args.rounds):
             names = list(sides) if i % 2 == 0 else list(reversed(sides))
             times = {name: sides[name].seconds(texts) for name in names}

@@ -33,11 +33,12 @@ def dataset(given):
     return ray.data.from_arrow(pa.table({"id": ids, "text": texts})).repartition(PARTS)
 
 
-def answers(dataset, domain):
+def answers(dataset, domain, concurrency=None):
     """The rows with their spans and errors, as bytes and in the order in which they come."""
     import fewtag.ray
 
-    found = fewtag.ray.tag(dataset, domain, batch_size=BATCH).iter_batches(batch_format="pyarrow", batch_size=None)
+    tagged = fewtag.ray.tag(dataset, domain, batch_size=BATCH, concurrency=concurrency)
+    found = tagged.iter_batches(batch_format="pyarrow", batch_size=None)
     return many_rows.lines(tuple(row.values()) for table in found for row in table.to_pylist())
 
 
@@ -94,4 +95,33 @@ def test_a_killed_worker_costs_time_and_no_rows(cluster, tiny, given, wanted, tm
     lost = rows.pop(killed[0], [])[-1:]
     again = [one for one in lost for others in rows.values() if one in others]
     assert again, "the killed worker held rows, and Ray gave them to another"
+    many_rows.check_same(found, wanted)
+
+
+@pytest.mark.parametrize("concurrency", [2, (1, 2)])
+def test_workers_that_stay_give_the_same_answers(cluster, music, concurrency):
+    few = many_rows.rows(200)
+    # Cut before: the two workers have all cores, and nothing else could run beside them.
+    found = answers(dataset(few).materialize(), music, concurrency)
+    many_rows.check_same(found, many_rows.expected(music, few))
+
+
+def test_a_killed_worker_that_was_to_stay_costs_no_rows(cluster, tiny, given, wanted):
+    killed = []
+
+    def kill():
+        deadline = time.monotonic() + 120
+        while not killed and time.monotonic() < deadline:
+            for pid in many_rows.working():
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+                break
+            time.sleep(0.002)
+
+    cut = dataset(given).materialize()
+    killer = threading.Thread(target=kill)
+    killer.start()
+    found = answers(cut, tiny, concurrency=2)
+    killer.join()
+    assert killed, "there was a worker to kill"
     many_rows.check_same(found, wanted)
