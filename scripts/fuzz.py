@@ -2,11 +2,11 @@
 """Fuzzes everything that reads what others wrote (docs/guide/fuzzing.md), with libFuzzer and a stable compiler.
 
     python3 scripts/fuzz.py                              # two minutes, shared by all targets
-    python3 scripts/fuzz.py --seconds 25200 --turn 120   # seven hours: each target two minutes at a time
+    python3 scripts/fuzz.py --minutes-each 20            # until each target has had 20 minutes of a core, also over several runs
     python3 scripts/fuzz.py --targets rasa,inline --seconds 600
     python3 scripts/fuzz.py --targets rasa --input fuzz/artifacts/rasa/crash-0123   # one input again
 
-New inputs go to `target/fuzz/corpus/TARGET`, those of `fuzz/corpus/TARGET` are read as well. An input that panics, takes
+`--minutes-each` keeps what was done in `fuzz/totals.json`, by which the next run goes on. New inputs go to `target/fuzz/corpus/TARGET`, those of `fuzz/corpus/TARGET` are read as well. An input that panics, takes
 longer than 25 s or more than 2 GB is kept in `fuzz/artifacts/TARGET`, and the exit status is 1. It needs a C++ compiler.
 """
 
@@ -34,6 +34,8 @@ COUNTERS = ["-Cpasses=sancov-module"] + [
     f"-Cllvm-args=-sanitizer-coverage-{option}"
     for option in ["level=4", "inline-8bit-counters", "pc-table", "trace-compares"]
 ]
+TOTALS = FUZZ / "totals.json"
+TURN = 120  # seconds that a target runs at a time
 LIMITS = ["-timeout=25", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=8192"]
 
 
@@ -114,7 +116,7 @@ def table(totals: dict[str, dict[str, float]]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Fuzz what reads files and requests.")
     parser.add_argument("--seconds", type=int, default=120, help="for all targets together")
-    parser.add_argument("--turn", type=int, help="seconds that a target runs at a time; its share of all unless given")
+    parser.add_argument("--minutes-each", type=float, help="instead of --seconds: go on until each target has had so much processor time")
     parser.add_argument("--targets", type=lambda text: text.split(","), default=TARGETS)
     parser.add_argument("--program", type=Path, help="one that was built before")
     parser.add_argument("--input", type=Path, help="run this input once")
@@ -125,14 +127,25 @@ def main() -> int:
     if arguments.input:
         command = [program, *LIMITS, arguments.input]
         return max(subprocess.run(command, env=environment(target)).returncode for target in arguments.targets)
-    turn = arguments.turn or max(1, arguments.seconds // len(arguments.targets))
-    totals: dict[str, dict[str, float]] = {}
-    for n in range(max(1, arguments.seconds // (turn * len(arguments.targets)))):
-        for target in arguments.targets:
-            add(totals.setdefault(target, {}), fuzz(program, target, turn, seed=n + 1))
-            (OUT / "totals.json").write_text(json.dumps(totals, indent=1))
-        print(f"round {n + 1}\n{table(totals)}", flush=True)
+    if arguments.minutes_each:
+        totals = go_on(program, arguments.targets, 60 * arguments.minutes_each)
+    else:
+        turn = max(1, arguments.seconds // len(arguments.targets))
+        totals = {target: fuzz(program, target, turn, seed=1) for target in arguments.targets}
+    print(table(totals))
     return 1 if any(total["findings"] for total in totals.values()) else 0
+
+
+def go_on(program: Path, targets: list[str], goal: float) -> dict[str, dict[str, float]]:
+    """Runs each target until it has had `goal` seconds of a core, those of earlier runs among them."""
+    totals = json.loads(TOTALS.read_text()) if TOTALS.exists() else {}
+    for target in targets:
+        total = totals.setdefault(target, {"cpu": 0, "turns": 0})
+        while total["cpu"] < goal:
+            total["turns"] += 1
+            add(total, fuzz(program, target, TURN, seed=total["turns"]))
+            TOTALS.write_text(json.dumps(totals, indent=1) + "\n")
+    return totals
 
 
 if __name__ == "__main__":
