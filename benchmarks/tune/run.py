@@ -13,6 +13,7 @@ import argparse
 import json
 import pathlib
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -59,7 +60,8 @@ def main():
     if not arguments.page:
         run(arguments, cells)
     (HERE / "results" / "README.md").write_text("\n".join(page(cells)) + "\n")
-    (HERE / "results" / "curves.svg").write_text(curves(averages(cells)))
+    if len({size for _, size in averages(cells)}) > 1:
+        (HERE / "results" / "curves.svg").write_text(curves(averages(cells)))
 
 
 def run(arguments, cells):
@@ -110,13 +112,13 @@ def split(corpus, size, seed):
 
 
 def cell(arguments, system, seed, support, test):
-    """F1, the seconds that learning took, and the number of sentences."""
+    """F1, the seconds that learning took, those of the processor for learning and the answers, and the number of sentences."""
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         learn, gold, found = scratch / "learn.conll", scratch / "gold.conll", scratch / "found.conll"
         write(learn, support)
         write(gold, test)
-        start = time.monotonic()
+        start, used = time.monotonic(), processor_seconds()
         if system in ("untuned", "tuned"):
             domain = scratch / "domain.fewtag"
             save = ["domain", "save", "--support", learn, domain]
@@ -130,9 +132,15 @@ def cell(arguments, system, seed, support, test):
             command = [python, HERE / f"{system}_worker.py", learn, gold, found, str(seed)]
             command += [arguments.encoder] if system == "classifier" else []
             seconds = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+        used = processor_seconds() - used
         answer = fewtag(arguments, "score", gold, found, "--table", "scores", "--format", "json")
         (scores,) = json.loads(answer)["scores"]
-        return {"f1": round(scores["f1"], 2), "seconds": round(seconds, 1), "sentences": len(support)}
+        return {"f1": round(scores["f1"], 2), "seconds": round(seconds, 1), "processor": round(used, 1), "sentences": len(support)}
+
+
+def processor_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def fewtag(arguments, *command, may_refuse=False):
@@ -164,15 +172,17 @@ def page(cells):
     sizes = sorted({size for _, size in means})
     yield "# F1 against the number of labelled sentences\n"
     yield f"Written by `python3 benchmarks/tune/run.py --page` from [cells.json](cells.json), commit {commit()}, {processor()}. Mean over corpora that all systems have at a size; ± is the"
-    yield "standard deviation over seeds of that mean, where there are several. Seconds: learning, median over cells, on two cores.\n"
-    yield "![F1 of four systems against sentences per label](curves.svg)\n"
+    yield "standard deviation over seeds of that mean, where there are several. Seconds: of the processor, for learning and the answers, median over cells. Where there are"
+    yield "fewer than ten sentences, `tuned` is `untuned`: `fewtag tune` takes ten.\n"
+    if len(sizes) > 1:
+        yield "![F1 of four systems against sentences per label](curves.svg)\n"
     yield "| sentences per label | corpora | " + " | ".join(SYSTEMS) + " | tuned − untuned | seconds, tuned | classifier | spaCy |"
     yield "|---:|---:|" + "---:|" * (len(SYSTEMS) + 4)
     for size in sizes:
         f1 = {system: mean_and_spread(means[system, size]) for system in SYSTEMS}
         gain = statistics.mean(statistics.mean(v["f1"] for v in values) for values in means["tuned", size]) - statistics.mean(
             statistics.mean(v["f1"] for v in values) for values in means["untuned", size])
-        seconds = [f"{statistics.median(v['seconds'] for values in means[system, size] for v in values):.0f}" for system in SYSTEMS[1:]]
+        seconds = [f"{statistics.median(v['processor'] for values in means[system, size] for v in values):.0f}" for system in SYSTEMS[1:]]
         yield f"| {size} | {len(means['tuned', size])} | " + " | ".join(f1[system] for system in SYSTEMS) + f" | {gain:+.1f} | " + " | ".join(seconds) + " |"
     yield "\n## Per corpus\n"
     yield "| corpus | per label | sentences | " + " | ".join(SYSTEMS) + " |"
@@ -200,8 +210,6 @@ def curves(means):
 
     width, height, left, top, right, bottom = 560, 300, 48, 16, 110, 44
     sizes = sorted({size for _, size in means})
-    if len(sizes) < 2:
-        return '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10"/>\n'
     first, last = math.log(sizes[0]), math.log(sizes[-1])
     across = lambda size: left + (math.log(size) - first) / (last - first) * (width - left - right)
     up = lambda f1: height - bottom - f1 / 100 * (height - top - bottom)

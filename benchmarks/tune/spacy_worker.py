@@ -14,7 +14,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import compounding, fix_random_seed, minibatch
 
-EPOCHS, PATIENCE = 60, 10
+EPOCHS, PATIENCE = 100, 20
 MOST_WORDS = 2_000_000  # With thousands of sentences, fewer epochs.
 
 
@@ -43,7 +43,8 @@ def best_epochs(rest, out):
             gold, found = spans([tag for _, tag in sentence]), spans(tags(nlp, sentence))
             right, wrong, missed = right + len(gold & found), wrong + len(found - gold), missed + len(gold - found)
         score = 2 * right / max(1, 2 * right + wrong + missed)
-        if score > best:
+        # Of equal ones the last: for many epochs it finds nothing at all.
+        if score >= best:
             best, at = score, epoch
         if epoch - at >= PATIENCE:
             break
