@@ -142,7 +142,10 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
         let _ = writeln!(out, "fewtag serves at http://{address}").and_then(|()| out.flush());
     };
     let runtime = tokio::runtime::Runtime::new().context("cannot start the server's threads")?;
-    Ok(runtime.block_on(fewtag_serve::serve(config, tagger, interrupted(), ready))?)
+    runtime.block_on(async {
+        let stop = interrupted().context("cannot listen for the signal to end")?;
+        Ok(fewtag_serve::serve(config, tagger, stop, ready).await?)
+    })
 }
 
 fn read(path: &Path) -> anyhow::Result<Options> {
@@ -213,19 +216,26 @@ fn first<'a, T>(ours: &'a [T], theirs: &'a [T]) -> &'a [T] {
     if ours.is_empty() { theirs } else { ours }
 }
 
-/// Done when the process is asked to end.
-async fn interrupted() {
-    let interrupt = tokio::signal::ctrl_c();
+/// Done when the process is asked to end. It listens from the call on, not from the first poll: a signal that comes before would kill the process.
+/// Must be called within a runtime.
+fn interrupted() -> std::io::Result<impl Future<Output = ()>> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        Ok(async move {
             tokio::select! {
-                _ = interrupt => {}
+                _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
             }
-            return;
-        }
+        })
     }
-    let _ = interrupt.await; // Without signals only a kill ends the server.
+    #[cfg(windows)]
+    {
+        let mut interrupt = tokio::signal::windows::ctrl_c()?;
+        Ok(async move {
+            interrupt.recv().await;
+        })
+    }
 }

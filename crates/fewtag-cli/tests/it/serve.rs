@@ -1,7 +1,7 @@
 //! `fewtag serve` as a process: it survives being killed, and ends what it has begun.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -152,6 +152,18 @@ fn a_stop_finishes_what_has_begun_and_slow_clients_are_given_up() {
     late.write_all(body.as_bytes()).unwrap();
     assert_eq!(answer(&mut late).unwrap().0, 201);
     assert!(server.process.wait().unwrap().success());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_stop_is_heard_as_soon_as_the_server_says_that_it_serves() {
+    let dir = model(1);
+    for _ in 0..20 {
+        let mut server = Server::start(&dir, &[]);
+        server.signal("-TERM");
+        let status = server.process.wait().unwrap();
+        assert!(status.success(), "{status}");
+    }
 }
 
 #[test]
@@ -335,15 +347,29 @@ fn a_full_disk_is_said_so_and_loses_nothing() {
     }
 }
 
+/// The next connection; a minute without one is a failure, not a test that never ends.
+fn accepted(collector: &TcpListener) -> TcpStream {
+    collector.set_nonblocking(true).unwrap();
+    for _ in 0..3000 {
+        if let Ok((stream, _)) = collector.accept() {
+            stream.set_nonblocking(false).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            return stream;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("no traces came");
+}
+
 #[test]
 fn traces_reach_a_collector() {
     let dir = model(1);
-    let collector = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let collector = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1/traces", collector.local_addr().unwrap());
     let mut server = Server::start(&dir, &["--log", "info", "--otlp", &url]);
     server.ask("POST", "/v1/domains", r#"{"name": "traced"}"#).unwrap();
     server.signal("-TERM"); // The last traces are sent at the end.
-    let (mut stream, _) = collector.accept().unwrap();
+    let mut stream = accepted(&collector);
     let mut request = BufReader::new(stream.try_clone().unwrap());
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -384,9 +410,15 @@ fn a_tuning_is_still_there_after_a_stop_and_after_a_kill() {
         json(&body)["state"].as_str().unwrap().to_owned()
     };
     let until_running = |server: &Server| {
-        while state(server) != "running" {
+        let mut now = state(server);
+        for _ in 0..3000 {
+            if now == "running" {
+                return;
+            }
             std::thread::sleep(Duration::from_millis(20));
+            now = state(server);
         }
+        panic!("a minute later it is still {now}");
     };
     until_running(&server);
     server.signal("-TERM");
