@@ -42,6 +42,30 @@ def answers(dataset, domain, concurrency=None):
     return many_rows.lines(tuple(row.values()) for table in found for row in table.to_pylist())
 
 
+class Killer(threading.Thread):
+    """Kills one process that tags, as soon as `is_time`; gives up after two minutes."""
+
+    def __init__(self, is_time):
+        super().__init__()
+        self.is_time, self.pid = is_time, None
+        self.start()
+
+    def run(self):
+        deadline = time.monotonic() + 120
+        while self.pid is None and time.monotonic() < deadline:
+            if self.is_time():
+                for pid in many_rows.working():
+                    os.kill(pid, signal.SIGKILL)
+                    self.pid = pid
+                    break
+            time.sleep(0.002)
+
+    def killed(self):
+        self.join()
+        assert self.pid, "there was a worker to kill"
+        return self.pid
+
+
 def test_the_same_answers_as_one_process_in_the_same_order(cluster, tiny, given, wanted):
     many_rows.check_same(answers(dataset(given), tiny), wanted)
 
@@ -63,8 +87,6 @@ def test_a_bad_row_is_a_null_with_its_reason(cluster, music):
 
 
 def test_a_killed_worker_costs_time_and_no_rows(cluster, tiny, given, wanted, tmp_path):
-    killed = []
-
     def note(table):
         """Who has which rows: Ray does this and the tagging in one task."""
         with open(tmp_path / str(os.getpid()), "a") as file:
@@ -74,25 +96,12 @@ def test_a_killed_worker_costs_time_and_no_rows(cluster, tiny, given, wanted, tm
     def noted():
         return {int(file.name): file.read_text().split() for file in tmp_path.iterdir()}
 
-    def kill():
-        deadline = time.monotonic() + 120
-        while not killed and time.monotonic() < deadline:
-            # In the middle: some batches are done, so their answers must not come twice, and some are not.
-            if sum(map(len, noted().values())) * BATCH > len(given) / 4:
-                for pid in many_rows.working():
-                    os.kill(pid, signal.SIGKILL)
-                    killed.append(pid)
-                    break
-            time.sleep(0.002)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
+    # In the middle: some batches are done, so their answers must not come twice, and some are not.
+    killer = Killer(lambda: sum(map(len, noted().values())) * BATCH > len(given) / 4)
     watched = dataset(given).map_batches(note, batch_format="pyarrow", batch_size=BATCH)
     found = answers(watched, tiny)
-    killer.join()
-    assert killed, "there was a worker to kill"
     rows = noted()
-    lost = rows.pop(killed[0], [])[-1:]
+    lost = rows.pop(killer.killed(), [])[-1:]
     again = [one for one in lost for others in rows.values() if one in others]
     assert again, "the killed worker held rows, and Ray gave them to another"
     many_rows.check_same(found, wanted)
@@ -107,21 +116,8 @@ def test_workers_that_stay_give_the_same_answers(cluster, music, concurrency):
 
 
 def test_a_killed_worker_that_was_to_stay_costs_no_rows(cluster, tiny, given, wanted):
-    killed = []
-
-    def kill():
-        deadline = time.monotonic() + 120
-        while not killed and time.monotonic() < deadline:
-            for pid in many_rows.working():
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
-                break
-            time.sleep(0.002)
-
     cut = dataset(given).materialize()
-    killer = threading.Thread(target=kill)
-    killer.start()
+    killer = Killer(lambda: True)
     found = answers(cut, tiny, concurrency=2)
-    killer.join()
-    assert killed, "there was a worker to kill"
+    assert killer.killed()
     many_rows.check_same(found, wanted)
