@@ -138,7 +138,8 @@ export class Sentence {
   #release(event) {
     if (!this.#isDragging) return;
     this.#isDragging = false;
-    this.#activate(event.pointerType === "touch");
+    const byTouch = event.pointerType === "touch";
+    setTimeout(() => this.#activate(byTouch)); // Newer browsers close menus after this event, one that it opened among them.
   }
 
   #activate(byTouch) {
