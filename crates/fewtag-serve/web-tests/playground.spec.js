@@ -42,11 +42,11 @@ test("the whole loop: create, label, tag, explain, correct, export, restart", as
   await addExample(page, "i want to hear blue in green tonight", ["blue", "green", "track"], ["tonight", "tonight", "time"]);
   await expect(page.locator("#examples li")).toHaveCount(3);
 
-  const lines = ["could you play some billie holiday please", "wake me up with caravan this evening", "play coltrane at eight"];
+  const lines = ["could you play some billie holiday please", "wake me up with caravan this evening", "wake him up with caravan tonight"];
   await page.getByLabel("Text to tag").fill(lines.join("\n"));
   const first = answer(page, "billie");
-  const second = answer(page, "caravan");
-  const third = answer(page, "coltrane");
+  const second = answer(page, "evening");
+  const third = answer(page, "tonight");
   await expect(run(first, "artist")).toContainText("billie holiday");
   await expect(run(first, "artist").locator(".sure")).toHaveText(/%$/);
 
@@ -62,13 +62,13 @@ test("the whole loop: create, label, tag, explain, correct, export, restart", as
   await select(page, second.locator(".sentence"), "this", "evening");
   await page.locator("#picker").getByRole("button", { name: "time" }).click();
   await expect(second).not.toContainText("Corrected by you"); // The answer was right before.
-  await select(page, second.locator(".sentence"), "caravan");
-  await page.locator("#picker").getByRole("button", { name: "track" }).click();
+  await run(second, "artist").getByText("caravan", { exact: true }).click();
+  await second.getByRole("group", { name: "Correct this tag" }).getByRole("button", { name: "track" }).click();
   await expect(second).toContainText("Corrected by you");
-  await expect(run(third, "time")).not.toContainText("at eight");
+  await expect(run(third, "artist")).toContainText("caravan");
   await second.getByRole("button", { name: "Add to examples" }).click();
   await expect(run(example(page, "caravan"), "track")).toContainText("caravan");
-  await expect(run(third, "time")).toContainText("at eight");
+  await expect(run(third, "track")).toContainText("caravan");
   await expect(third).toContainText("Changed by the last example");
 
   await page.getByRole("button", { name: "Export" }).click();
@@ -86,7 +86,7 @@ test("the whole loop: create, label, tag, explain, correct, export, restart", as
   await expect(page.locator("#examples li")).toHaveCount(4);
   await expect(page.getByLabel("Domain", { exact: true })).toHaveValue("jazz");
   await expect(run(example(page, "dave brubeck"), "track")).toContainText("take five");
-  await expect(run(answer(page, "coltrane"), "time")).toContainText("at eight");
+  await expect(run(answer(page, "tonight"), "track")).toContainText("caravan");
 });
 
 test("two clicks add one example", async ({ page, server }) => {
