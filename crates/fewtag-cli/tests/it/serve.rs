@@ -347,18 +347,15 @@ fn a_full_disk_is_said_so_and_loses_nothing() {
     }
 }
 
-/// The next connection; a minute without one is a failure, not a test that never ends.
-fn accepted(collector: &TcpListener) -> TcpStream {
-    collector.set_nonblocking(true).unwrap();
+/// What `look` finds, asked again and again; a minute without it is a failure, not a test that never ends.
+fn within_a_minute<T>(wanted: &str, look: impl Fn() -> Option<T>) -> T {
     for _ in 0..3000 {
-        if let Ok((stream, _)) = collector.accept() {
-            stream.set_nonblocking(false).unwrap();
-            stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-            return stream;
+        if let Some(found) = look() {
+            return found;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    panic!("no traces came");
+    panic!("a minute without {wanted}");
 }
 
 #[test]
@@ -369,7 +366,10 @@ fn traces_reach_a_collector() {
     let mut server = Server::start(&dir, &["--log", "info", "--otlp", &url]);
     server.ask("POST", "/v1/domains", r#"{"name": "traced"}"#).unwrap();
     server.signal("-TERM"); // The last traces are sent at the end.
-    let mut stream = accepted(&collector);
+    collector.set_nonblocking(true).unwrap();
+    let (mut stream, _) = within_a_minute("traces", || collector.accept().ok());
+    stream.set_nonblocking(false).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut request = BufReader::new(stream.try_clone().unwrap());
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -410,15 +410,7 @@ fn a_tuning_is_still_there_after_a_stop_and_after_a_kill() {
         json(&body)["state"].as_str().unwrap().to_owned()
     };
     let until_running = |server: &Server| {
-        let mut now = state(server);
-        for _ in 0..3000 {
-            if now == "running" {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-            now = state(server);
-        }
-        panic!("a minute later it is still {now}");
+        within_a_minute("a running job", || (state(server) == "running").then_some(()));
     };
     until_running(&server);
     server.signal("-TERM");
