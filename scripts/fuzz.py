@@ -14,11 +14,12 @@ import argparse
 import json
 import os
 import re
-import resource
 import shutil
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -56,12 +57,6 @@ def environment(target: str) -> dict[str, str]:
     return os.environ | memory | {"FEWTAG_FUZZ": target, "RAYON_NUM_THREADS": "1"}
 
 
-def cpu_seconds() -> float:
-    """What all programs that were run so far have taken."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def fuzz(program: Path, target: str, seconds: int, seed: int) -> dict[str, float]:
     """Runs one target; what it reached and how often it was run."""
     new, seeds, found = OUT / "corpus" / target, FUZZ / "corpus" / target, FUZZ / "artifacts" / target
@@ -69,14 +64,12 @@ def fuzz(program: Path, target: str, seconds: int, seed: int) -> dict[str, float
         directory.mkdir(parents=True, exist_ok=True)
     options = [f"-max_total_time={seconds}", f"-seed={seed}", f"-artifact_prefix={found}/", "-print_final_stats=1"]
     options.append(f"-dict={FUZZ / 'dictionary.txt'}")
-    start, cpu = time.monotonic(), cpu_seconds()
-    run = subprocess.run(
-        [program, *LIMITS, *options, new, seeds],
-        env=environment(target),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-    log = run.stderr.decode(errors="replace")
+    start = time.monotonic()
+    command = [program, *LIMITS, *options, new, seeds]
+    run = subprocess.Popen(command, env=environment(target), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    log = run.stderr.read().decode(errors="replace")
+    _, status, used = os.wait4(run.pid, 0)
+    run.returncode = os.waitstatus_to_exitcode(status)
 
     def last(pattern: str) -> int:
         return int((re.findall(pattern, log) or [0])[-1])
@@ -85,7 +78,7 @@ def fuzz(program: Path, target: str, seconds: int, seed: int) -> dict[str, float
         print(f"{target}: found something, see {found.relative_to(ROOT)}\n{log[-4000:]}", flush=True)
     return {
         "seconds": time.monotonic() - start,
-        "cpu": cpu_seconds() - cpu,
+        "cpu": used.ru_utime + used.ru_stime,
         "runs": last(r"stat::number_of_executed_units: (\d+)"),
         "edges": last(r" cov: (\d+)"),
         "corpus": last(r" corp: (\d+)"),
@@ -97,7 +90,7 @@ def fuzz(program: Path, target: str, seconds: int, seed: int) -> dict[str, float
 
 def add(total: dict[str, float], part: dict[str, float]) -> None:
     for key, value in part.items():
-        summed = key in ("seconds", "cpu", "runs", "findings")
+        summed = key in ("seconds", "cpu", "turns", "runs", "findings")
         total[key] = total.get(key, 0) + value if summed else max(total.get(key, 0), value)
 
 
@@ -117,6 +110,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Fuzz what reads files and requests.")
     parser.add_argument("--seconds", type=int, default=120, help="for all targets together")
     parser.add_argument("--minutes-each", type=float, help="instead of --seconds: go on until each target has had so much processor time")
+    parser.add_argument("--jobs", type=int, default=1, help="with --minutes-each: so many targets at a time")
     parser.add_argument("--targets", type=lambda text: text.split(","), default=TARGETS)
     parser.add_argument("--program", type=Path, help="one that was built before")
     parser.add_argument("--input", type=Path, help="run this input once")
@@ -128,7 +122,7 @@ def main() -> int:
         command = [program, *LIMITS, arguments.input]
         return max(subprocess.run(command, env=environment(target)).returncode for target in arguments.targets)
     if arguments.minutes_each:
-        totals = go_on(program, arguments.targets, 60 * arguments.minutes_each)
+        totals = go_on(program, arguments.targets, 60 * arguments.minutes_each, arguments.jobs)
     else:
         turn = max(1, arguments.seconds // len(arguments.targets))
         totals = {target: fuzz(program, target, turn, seed=1) for target in arguments.targets}
@@ -136,15 +130,22 @@ def main() -> int:
     return 1 if any(total["findings"] for total in totals.values()) else 0
 
 
-def go_on(program: Path, targets: list[str], goal: float) -> dict[str, dict[str, float]]:
+def go_on(program: Path, targets: list[str], goal: float, jobs: int) -> dict[str, dict[str, float]]:
     """Runs each target until it has had `goal` seconds of a core, those of earlier runs among them."""
     totals = json.loads(TOTALS.read_text()) if TOTALS.exists() else {}
-    for target in targets:
-        total = totals.setdefault(target, {"cpu": 0, "turns": 0})
+    lock = threading.Lock()
+
+    def finish(target: str) -> None:
+        with lock:
+            total = totals.setdefault(target, {"cpu": 0, "turns": 0})
         while total["cpu"] < goal:
-            total["turns"] += 1
-            add(total, fuzz(program, target, TURN, seed=total["turns"]))
-            TOTALS.write_text(json.dumps(totals, indent=1) + "\n")
+            part = fuzz(program, target, TURN, seed=int(total["turns"]) + 1)
+            with lock:
+                add(total, part | {"turns": 1})
+                TOTALS.write_text(json.dumps(totals, indent=1) + "\n")
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(finish, targets))
     return totals
 
 
