@@ -54,6 +54,9 @@ pub struct ModelSettings {
     /// Whether the regression of the fitted scorer also sees each word by itself, outside its sentence.
     #[serde(skip_serializing_if = "is_default")]
     pub lexical: bool,
+    /// The layers whose rows that regression sees as well, from below; the more examples, the more they count.
+    #[serde(skip_serializing_if = "is_default")]
+    pub middle: Vec<usize>,
     /// What a word of `B` says in that regression for `I` of its slot, and one of `I` for `B`: from 0 to 1.
     #[serde(skip_serializing_if = "is_default")]
     pub siblings: f32,
@@ -87,6 +90,7 @@ impl Default for ModelSettings {
             case: false,
             borrow: false,
             lexical: false,
+            middle: Vec::new(),
             siblings: 0.0,
             // The paper draws it from U(0, 1), where dot products of BERT vectors, around 100, saturate.
             scale: 0.05,
@@ -123,6 +127,12 @@ impl ModelSettings {
         if self.lexical && self.scorer != ScorerKind::Fitted {
             return refuse("lexical", "needs `scorer = \"fitted\"`");
         }
+        if !self.middle.is_empty() && self.scorer != ScorerKind::Fitted {
+            return refuse("middle", "needs `scorer = \"fitted\"`");
+        }
+        if self.middle.first() == Some(&0) || !self.middle.is_sorted_by(|a, b| a < b) {
+            return refuse("middle", "must be numbers of layers from 1 that increase");
+        }
         if self.legal_loss && !self.constrained {
             return refuse("legal_loss", "needs `constrained = true`");
         }
@@ -142,7 +152,8 @@ impl ModelSettings {
     #[must_use]
     pub(crate) fn emission_scorer(&self, head: &Head) -> EmissionScorer {
         let Self { scorer: kind, similarity, label_names, lexical, siblings, .. } = *self;
-        EmissionScorer { kind, similarity, label_names, lexical, siblings, mix: head.mix }
+        let n_middle = self.middle.len();
+        EmissionScorer { kind, similarity, label_names, lexical, n_middle, siblings, mix: head.mix }
     }
 
     /// The temperature with so many examples per label.
@@ -194,6 +205,11 @@ mod tests {
         assert!(refusal("label_names = 1.5").contains("between 0 and 1"));
         assert!(refusal("lexical = true").contains("`lexical` needs `scorer = \"fitted\"`"));
         assert!(refusal("scorer = \"fitted\"\nsiblings = 2.0").contains("between 0 and 1"));
+        assert!(refusal("middle = [1]").contains("`middle` needs `scorer = \"fitted\"`"));
+        for layers in ["[0]", "[2, 1]", "[1, 1]"] {
+            let refusal = refusal(&format!("scorer = \"fitted\"\nmiddle = {layers}"));
+            assert!(refusal.contains("`middle` must be numbers of layers"), "{refusal}");
+        }
         assert!(refusal("temperature = 0.0").contains("`temperature` must be a positive"));
         assert!(refusal("scale = nan").contains("`scale`"));
         assert!(ModelSettings::default().check().is_ok());

@@ -234,10 +234,11 @@ impl Tagger {
         &*self.engine
     }
 
-    /// How many numbers it keeps of a word that it reads: those of the encoder, and as many again of the word by itself.
+    /// How many numbers it keeps of a word that it reads: those of the encoder's last layer, and as many again of each middle
+    /// layer and of the word by itself.
     #[must_use]
     pub fn row_width(&self) -> usize {
-        self.engine.width() * if self.settings.lexical { 2 } else { 1 }
+        self.engine.width() * (1 + self.settings.middle.len() + usize::from(self.settings.lexical))
     }
 
     /// The tokenizer.
@@ -269,6 +270,10 @@ pub(crate) fn fitting(
     settings: &ModelSettings,
 ) -> Result<WordPieces> {
     settings.check()?;
+    if settings.middle.last().is_some_and(|&layer| layer >= config.num_hidden_layers) {
+        let problem = "must be layers below the encoder's last";
+        return Err(Error::Setting { setting: "middle", problem });
+    }
     if settings.case && config.type_vocab_size < 2 * Shape::COUNT {
         let problem = "needs an encoder with rows for the shapes of words";
         return Err(Error::Setting { setting: "case", problem });

@@ -18,9 +18,9 @@ impl Engine for Faulty {
         self.0.config()
     }
 
-    fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix> {
+    fn encode_rows(&self, batch: &PackedBatch, rows: &[usize], middle: &[usize]) -> Result<Matrix> {
         assert!(self.1.fetch_add(1, Ordering::Relaxed) % 2 == 1, "a fault of the encoder");
-        self.0.encode_rows(batch, rows)
+        self.0.encode_rows(batch, rows, middle)
     }
 }
 

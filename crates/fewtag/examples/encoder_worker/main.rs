@@ -179,7 +179,7 @@ impl<'a> Worker<'a> {
     fn pass(&self, batch: &Path, target: &Path, out: &Path) -> Answer {
         let batch = packed(&serde_json::from_slice::<Vec<Sequence>>(&std::fs::read(batch)?)?);
         let d_hidden = Matrix::new(numbers(&std::fs::read(target)?), self.bert.width());
-        let (hidden, trace) = self.bert.encode_for_training(&batch, None)?;
+        let (hidden, trace) = self.bert.encode_for_training(&batch, &[], None)?;
         let mut gradients = Gradients::zeros(self.bert.parameters().config());
         self.bert.backward(&batch, &trace, d_hidden, &mut gradients);
         let bytes: Vec<u8> = hidden.values().iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -231,7 +231,7 @@ impl Trainer {
         dropout: Option<Dropout>,
     ) -> fewtag::Result<f64> {
         self.gradients.clear();
-        let (mut hidden, trace) = bert.encode_for_training(batch, dropout)?;
+        let (mut hidden, trace) = bert.encode_for_training(batch, &[], dropout)?;
         let n_rows = hidden.n_rows() as f32;
         let mut loss = 0.0;
         for (h, t) in hidden.values_mut().iter_mut().zip(target.values()) {

@@ -14,8 +14,8 @@
 //! prototype, and it fades as examples come. With `α = 0` that is `(κ·name + Σ words) / (κ + n)`.
 //!
 //! `α, β, ν, κ, ρ, λ > 0` and `0 < g < 1` are learned; [`Mix`] holds their logarithms and the logit of `g`.
-//! In paired context the query is the mean of its readings, as for prototypes. Where vectors have a second half, the word by
-//! itself, `P` and `N` look at the first one alone.
+//! In paired context the query is the mean of its readings, as for prototypes. Where vectors have more than the last layer's row,
+//! `P` and `N` look at that alone.
 //!
 //! A word's part of an emission is `(1 − g)·a_k·(s·a(q)·v_k − b·c·v_k + γ(q)) + g·ν·b_k·cos_k`; the first is its
 //! part of a prototype (see `contributions.rs`), and the parts sum to `E`, with those of the regression.
@@ -103,8 +103,8 @@ pub(super) struct TagWords {
     sources: Vec<Source>,
     /// `[m, h]`
     pub(super) vectors: Matrix,
-    /// The words by themselves, `[m, h]`, if the regression sees them.
-    pub(super) lexical: Option<Matrix>,
+    /// What only the regression sees, if anything: the rows of middle layers and the words by themselves, `[m, d − h]`.
+    pub(super) beside: Option<Matrix>,
     /// `1/|v_k|`, `[m]`
     pub(super) inverse_lengths: Vec<f32>,
     /// `ln w_k`, `[m]`
@@ -152,26 +152,28 @@ struct Comparison {
 
 impl MixedReferences {
     pub(super) fn new(scorer: EmissionScorer, support: SupportVectors, n_cols: usize) -> Self {
-        let width = if scorer.lexical { n_cols / 2 } else { n_cols };
+        let width = n_cols / (1 + scorer.n_middle + usize::from(scorer.lexical));
         let names = scorer.label_vectors(support).is_some();
         let of_tag = |(tag, words): (usize, &Vec<super::WordAt>)| {
             let words = words.iter().map(|at| (Source::Word(*at), 0.0));
             let name = names.then_some((Source::LabelName, scorer.mix.name));
             let name = name.filter(|_| support.is_named(tag));
             let (sources, log_weights): (Vec<Source>, Vec<f32>) = words.chain(name).unzip();
-            let half = |columns: Range<usize>| {
+            let part = |columns: Range<usize>| {
                 let row = |source: &Source| &vector_of(*source, tag, support)[columns.clone()];
-                Matrix::new(sources.iter().flat_map(row).copied().collect(), width)
+                Matrix::new(sources.iter().flat_map(row).copied().collect(), columns.len())
             };
-            let (vectors, lexical) = (half(0..width), scorer.lexical.then(|| half(width..n_cols)));
+            let (vectors, beside) = (part(0..width), (width < n_cols).then(|| part(width..n_cols)));
             let inverse_lengths = vectors.rows().map(|v| inverse(norm(v))).collect();
-            TagWords { sources, vectors, lexical, inverse_lengths, log_weights }
+            TagWords { sources, vectors, beside, inverse_lengths, log_weights }
         };
         let tags: Vec<TagWords> = support.members.of_tag.iter().enumerate().map(of_tag).collect();
         let is_fitted = scorer.kind == ScorerKind::Fitted;
         let siblings = support.members.siblings.clone();
         let shares = Siblings { of_tag: &siblings, share: scorer.siblings };
-        let ridge = is_fitted.then(|| Ridge::new(&tags, shares, scorer.mix, n_cols));
+        let mut columns = vec![1.0; n_cols];
+        columns[width..][..width * scorer.n_middle].fill(support.members.middle_share());
+        let ridge = is_fitted.then(|| Ridge::new(&tags, shares, scorer.mix, columns));
         let factors = Arc::new(Factors::new(&tags, ridge.as_ref().map(Ridge::solutions), width));
         Self { scorer, tags, siblings, ridge, factors, width }
     }

@@ -91,9 +91,10 @@ pub struct EmissionScorer {
     /// The share `w` of the label name in a prototype, 0 to 1; read by [`ScorerKind::Prototype`], and whether it
     /// is above 0 by [`ScorerKind::Mixed`] and [`ScorerKind::Fitted`].
     pub label_names: f32,
-    /// Whether the second half of every vector is the word by itself, which only the regression of
-    /// [`ScorerKind::Fitted`] looks at.
+    /// Whether every vector ends in the word by itself, which only the regression of [`ScorerKind::Fitted`] looks at.
     pub lexical: bool,
+    /// So many rows of middle layers stand between the last layer's row and the word by itself, for the same regression.
+    pub n_middle: usize,
     /// What the words of `B` say in that regression for `I` of their slot, and the other way round, 0 to 1.
     pub siblings: f32,
     /// What [`ScorerKind::Mixed`] and [`ScorerKind::Fitted`] have learned.
@@ -117,6 +118,9 @@ pub struct Members {
     named: Vec<bool>,
     /// The other tag of its slot, `[L]`.
     siblings: Vec<Option<usize>>,
+    /// The number of words of `B` tags, and of slots.
+    n_begins: usize,
+    n_slots: usize,
 }
 
 impl Members {
@@ -153,6 +157,9 @@ impl Members {
                 of_tag[t] = borrowed;
             }
         }
+        let begins = tags.tags().iter().zip(&of_tag).filter(|(tag, _)| matches!(tag, Tag::B(_)));
+        let (n_begins, n_slots) =
+            begins.fold((0, 0), |(words, slots), (_, of_tag)| (words + of_tag.len(), slots + 1));
         let named = tags.tags().iter().map(|tag| support.name_words(tag).is_some()).collect();
         let sibling = |tag: &Tag| match tag {
             Tag::O => None,
@@ -160,7 +167,13 @@ impl Members {
             Tag::I(slot) => tags.index_of(&Tag::B(slot.clone())),
         };
         let siblings = tags.tags().iter().map(sibling).collect();
-        Self { of_tag, named, siblings }
+        Self { of_tag, named, siblings, n_begins, n_slots }
+    }
+
+    /// `1 − 1/√n` of `n` examples per label, 0 below one: how much middle layers have to say.
+    fn middle_share(&self) -> f32 {
+        let n = self.n_begins as f32 / self.n_slots.max(1) as f32;
+        (1.0 - n.sqrt().recip()).max(0.0)
     }
 }
 

@@ -5,35 +5,43 @@
 //!
 //! ```text
 //! w_k = ω_k / √(Σ of the tag's ω)
-//! S   = λ·I + Σ over all tags and their k of w_k·v_k·v_kᵀ          [d, d]
+//! S   = λ·C⁻² + Σ over all tags and their k of w_k·v_k·v_kᵀ        [d, d]
 //! W_t = S⁻¹ · Σ over the k of t of w_k·v_k                         [d]
 //! R_t = q·(W_t + σ·W_t') = Σ over the k of t of w_k·(S⁻¹q)·v_k + σ·Σ over those of t' of the same
 //! ```
 //!
-//! `W` minimises the squared error of `q·W` to the words' tags, each word weighed by `w_k`, plus `λ|W|²`. So it hears the
+//! `W` minimises the squared error of `q·W` to the words' tags, each word weighed by `w_k`, plus `λ|C⁻¹W|²`. So it hears the
 //! directions that tell tags apart, and not those in which all words of a domain are alike: what prototypes and nearest
 //! words cannot know, and what more examples say better. A tag of many words, as `O` is, counts for the root of their number.
 //! The words of `B` and `I` of a slot have much in common; with `σ = 1` the regression tells slots apart, with `σ = 0` tags.
 //! `R` is a sum over the words of its slot, so explanations stay exact.
 //!
-//! A vector may have a second half, the word by itself: the regression then also knows which words it has seen.
-//!
-//! With fewer vectors than numbers in them, `V [n, d]` and `D = diag(w)`, a smaller system says the same (Woodbury):
+//! A vector may have more than the last layer's row: rows of middle layers, and the word by itself, so that the regression also
+//! knows which words it has seen. `C = diag(c)` says how much a column has to say: `c = 1 − 1/√n` with `n` examples per label for
+//! the middle layers, which know much about few words and mislead from one example, and `1` for all others. It is one more
+//! factor of every vector:
 //!
 //! ```text
-//! S⁻¹b = (b − Vᵀ·M⁻¹·V·b) / λ       M = λ·D⁻¹ + V·Vᵀ               [n, n]
+//! S⁻¹ = C·(λ·I + Σ w_k·(C·v_k)·(C·v_k)ᵀ)⁻¹·C
+//! ```
+//!
+//! With fewer vectors than numbers in them, `V [n, d]` of the rows `C·v_k` and `D = diag(w)`, a smaller system says the same (Woodbury):
+//!
+//! ```text
+//! S⁻¹b = C·(b' − Vᵀ·M⁻¹·V·b') / λ    b' = C·b    M = λ·D⁻¹ + V·Vᵀ   [n, n]
 //! ```
 //!
 //! The way back, with `D_t` the gradient by `W_t` and `B_t = S⁻¹·D_t`:
 //!
 //! ```text
 //! ∂v_k = w_k·(B_t − Σ_u (W_u·v_k)·B_u + (B_u·v_k)·W_u)      ∂w_k = B_t·v_k − Σ_u (W_u·v_k)·(B_u·v_k)
-//! ∂λ   = −Σ_u B_u·W_u
+//! ∂λ   = −Σ_u (C⁻¹·B_u)·(C⁻¹·W_u)      where c is not 0
 //! ```
 //!
 //! Source: Bertinetto et al. (2019), "Meta-learning with differentiable closed-form solvers".
 
 use fewtag_kernels::matmul::{Left, Panels, Product, Strips, View, Write};
+use rayon::prelude::*;
 
 use super::mixed::{Mix, TagWords};
 use crate::matrix::{Matrix, add_scaled, dot};
@@ -86,9 +94,10 @@ pub(super) struct RidgeGradients {
 }
 
 impl Ridge {
-    pub(super) fn new(tags: &[TagWords], siblings: Siblings, mix: Mix, width: usize) -> Self {
-        let weights: Vec<Vec<f32>> = tags.iter().map(weights).collect();
-        let inverse = Inverse::new(tags, &weights, mix.ridge.exp(), width);
+    /// `columns` are the `c` of every column, `[d]`.
+    pub(super) fn new(tags: &[TagWords], siblings: Siblings, mix: Mix, columns: Vec<f32>) -> Self {
+        let (weights, width) = (tags.iter().map(weights).collect::<Vec<_>>(), columns.len());
+        let inverse = Inverse::new(tags, &weights, mix.ridge.exp(), columns);
         let mut solution = Matrix::zeros(tags.len(), width);
         for (t, (tag, weights)) in tags.iter().zip(&weights).enumerate() {
             let mut sum = vec![0.0; width];
@@ -136,7 +145,7 @@ impl Ridge {
         let solved: Vec<Vec<f32>> = d_solution.rows().map(|d| self.inverse.solve(d)).collect();
         let both: Vec<(&[f32], &[f32])> =
             solved.iter().map(Vec::as_slice).zip(self.solution.rows()).collect();
-        let inner: f32 = both.iter().map(|(b, w)| dot(b, w)).sum();
+        let inner: f32 = both.iter().map(|(b, w)| self.inverse.inner(b, w)).sum();
         let zeros = |tag: &TagWords| Matrix::zeros(tag.vectors.n_rows(), d_solution.n_cols());
         let vectors = tags.iter().map(zeros).collect();
         let mut gradients = RidgeGradients { vectors, ridge: -mix.ridge.exp() * inner, name: 0.0 };
@@ -169,7 +178,7 @@ fn weights(tag: &TagWords) -> Vec<f32> {
 impl TagWords {
     /// `v_k`, in one or two pieces.
     fn row(&self, k: usize) -> (&[f32], &[f32]) {
-        (self.vectors.row(k), self.lexical.as_ref().map_or(&[], |lexical| lexical.row(k)))
+        (self.vectors.row(k), self.beside.as_ref().map_or(&[], |beside| beside.row(k)))
     }
 
     /// `x·v_k`.
@@ -205,23 +214,50 @@ impl TagWords {
     }
 }
 
-/// `S⁻¹`, by the smaller of two systems.
+/// `S⁻¹`.
 #[derive(Debug, Clone)]
-enum Inverse {
-    /// The root of `S`.
+struct Inverse {
+    system: System,
+    /// `c`, `[d]`.
+    columns: Vec<f32>,
+}
+
+/// `C⁻¹·S⁻¹·C⁻¹`, by the smaller of two systems.
+#[derive(Debug, Clone)]
+enum System {
+    /// The root of `λ·I + VᵀDV`.
     Whole(Root),
     /// The root of `M`.
     Few { root: Root, vectors: Matrix, lambda: f64 },
 }
 
 impl Inverse {
-    fn new(tags: &[TagWords], weights: &[Vec<f32>], lambda: f32, width: usize) -> Self {
+    fn new(tags: &[TagWords], weights: &[Vec<f32>], lambda: f32, columns: Vec<f32>) -> Self {
+        let c = &columns;
         let rows = tags.iter().zip(weights).flat_map(|(tag, w)| {
-            w.iter().enumerate().map(move |(k, w)| Weighed { row: tag.row(k), weight: *w })
+            w.iter().enumerate().map(move |(k, w)| Weighed { row: tag.row(k), c, weight: *w })
         });
-        let rows: Vec<Weighed> = rows.collect();
+        Self { system: System::new(&rows.collect::<Vec<_>>(), lambda, c.len()), columns }
+    }
+
+    /// `S⁻¹ b`.
+    fn solve(&self, b: &[f32]) -> Vec<f32> {
+        let stretched = |b: &[f32]| b.iter().zip(&self.columns).map(|(b, c)| b * c).collect();
+        let b: Vec<f32> = stretched(b);
+        stretched(&self.system.solve(&b))
+    }
+
+    /// `(C⁻¹·a)·(C⁻¹·b)`, for `a` and `b` that are `S⁻¹` times something, and so 0 where `c` is.
+    fn inner(&self, a: &[f32], b: &[f32]) -> f32 {
+        let columns = a.iter().zip(b).zip(&self.columns).filter(|(_, c)| **c > 0.0);
+        columns.map(|((a, b), c)| a * b / (c * c)).sum()
+    }
+}
+
+impl System {
+    fn new(rows: &[Weighed], lambda: f32, width: usize) -> Self {
         if rows.len() >= width {
-            let mut s = gram(&rows, width);
+            let mut s = gram(rows, width);
             (0..width).for_each(|i| s[i * width + i] += lambda);
             return Self::Whole(Root::new(&s, width));
         }
@@ -234,7 +270,6 @@ impl Inverse {
         Self::Few { root: Root::new(&m, n), vectors, lambda: lambda.into() }
     }
 
-    /// `S⁻¹ b`.
     fn solve(&self, b: &[f32]) -> Vec<f32> {
         let b: Vec<f64> = b.iter().map(|x| f64::from(*x)).collect();
         let solved = match self {
@@ -253,19 +288,21 @@ impl Inverse {
     }
 }
 
-/// `v_k` and `w_k`.
+/// `v_k`, `c` and `w_k`.
 struct Weighed<'a> {
     row: (&'a [f32], &'a [f32]),
+    c: &'a [f32],
     weight: f32,
 }
 
 impl Weighed<'_> {
+    /// `C·v_k`.
     fn values(&self) -> impl Iterator<Item = f32> {
-        self.row.0.iter().chain(self.row.1).copied()
+        self.row.0.iter().chain(self.row.1).zip(self.c).map(|(v, c)| v * c)
     }
 }
 
-/// `Σ w_k·v_k·v_kᵀ`, `[d, d]`.
+/// `Σ w_k·(C·v_k)·(C·v_k)ᵀ`, `[d, d]`.
 fn gram(rows: &[Weighed], width: usize) -> Vec<f32> {
     let mut sum = vec![0.0; width * width];
     let (mut strips, mut panels) = (Strips::default(), Panels::default());
@@ -321,11 +358,10 @@ impl Root {
                 }
             }
             let (above, below) = rows.split_at_mut(end * width);
-            for (i, next) in (end..).zip(below.chunks_exact_mut(width)) {
-                for row in above[start * width..].chunks_exact(width) {
-                    take_off(&mut next[i..], &row[i..]);
-                }
-            }
+            let block = &above[start * width..];
+            below.par_chunks_exact_mut(width).zip(end..width).for_each(|(next, i)| {
+                block.chunks_exact(width).for_each(|row| take_off(&mut next[i..], &row[i..]));
+            });
         }
         Self { rows, width }
     }

@@ -56,7 +56,7 @@ impl Case {
     fn new(scorer: EmissionScorer, support: &SupportSet, n_queries: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let mut matrix = |n_rows: usize| {
-            let width = if scorer.lexical { 2 * WIDTH } else { WIDTH };
+            let width = WIDTH * (1 + scorer.n_middle + usize::from(scorer.lexical));
             let values = (0..n_rows * width).map(|_| random.normal() as f32).collect();
             Matrix::new(values, width)
         };
@@ -163,7 +163,12 @@ impl Case {
         // `[S | Σ w·v of tag t]`
         let width = self.label_names.n_cols();
         let mut equations = vec![vec![0.0; width + 1]; width];
-        (0..width).for_each(|d| equations[d][d] = ridge);
+        // Three spans of two slots: the middle layers have a small share.
+        let middle = WIDTH..WIDTH * (1 + self.scorer.n_middle);
+        let n = 3.0 / 2.0_f64;
+        let penalty =
+            |d| if middle.contains(&d) { ridge / (1.0 - n.sqrt().recip()).powi(2) } else { ridge };
+        (0..width).for_each(|d| equations[d][d] = penalty(d));
         for (u, words) in self.members.of_tag.iter().enumerate() {
             let rows = words.iter().map(|at| (wide(self.words[at.sentence].row(at.word)), 1.0));
             let name = (wide(self.label_names.row(u)), kappa);
@@ -226,17 +231,18 @@ fn all_cases(seed: u64) -> Vec<Case> {
     let scorers = kinds.flat_map(|(kind, similarity)| {
         [0.0, 0.5].map(|label_names| EmissionScorer { similarity, label_names, ..scorer(kind) })
     });
-    let more =
-        [(true, 0.0), (false, 0.4), (true, 0.4)].into_iter().flat_map(|(lexical, siblings)| {
-            let (fitted, similarity) = (scorer(ScorerKind::Fitted), Similarity::Projection);
-            [0.0, 0.5].map(|label_names| EmissionScorer {
-                similarity,
-                label_names,
-                lexical,
-                siblings,
-                ..fitted
-            })
-        });
+    let more = [(true, 0, 0.0), (false, 0, 0.4), (true, 0, 0.4), (false, 1, 0.0), (true, 2, 0.4)];
+    let more = more.into_iter().flat_map(|(lexical, n_middle, siblings)| {
+        let (fitted, similarity) = (scorer(ScorerKind::Fitted), Similarity::Projection);
+        [0.0, 0.5].map(|label_names| EmissionScorer {
+            similarity,
+            label_names,
+            lexical,
+            n_middle,
+            siblings,
+            ..fitted
+        })
+    });
     let scorers = scorers.chain(more);
     let contexts = |scorer| [1, 3].map(|n_queries| Case::new(scorer, &support, n_queries, seed));
     scorers.flat_map(contexts).collect()
@@ -337,6 +343,7 @@ fn scorer(kind: ScorerKind) -> EmissionScorer {
         similarity: Similarity::Dot,
         label_names: 0.0,
         lexical: false,
+        n_middle: 0,
         siblings: 0.0,
         mix: MIX,
     }
@@ -446,4 +453,18 @@ fn each_source_is_told_once_in_the_order_of_the_support() {
         let sum: f32 = parts.iter().map(|part| part.score).sum();
         assert!((sum - emissions.row(1)[t]).abs() < 1e-4, "{t}");
     }
+}
+
+#[test]
+fn middle_layers_are_silent_with_one_example_and_speak_up_with_more() {
+    let share = |sentences: &[&str]| {
+        let support = support(sentences);
+        Members::new(&support, support.tag_set()).middle_share()
+    };
+    assert_eq!(share(&["O B-a I-a", "B-b"]), 0.0);
+    assert_eq!(share(&["B-a I-a B-a O B-a B-a"]), 0.5);
+    assert!(share(&["B-a"; 16]) == 0.75 && share(&["B-a", "B-b", "B-b"]) < 0.2);
+    let tags = TagSet::new(&["O", "B-a", "I-a"].map(|tag| tag.parse().unwrap()));
+    let nobody = Members::of([], &small_support(), &tags);
+    assert_eq!(nobody.middle_share(), 0.0);
 }

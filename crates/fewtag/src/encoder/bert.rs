@@ -18,6 +18,7 @@ use super::batch::{PackedBatch, Piece};
 use super::config::BertConfig;
 use super::group::{GROUP_ROWS, SequenceGroup};
 use super::layer::{LayerPass, LayerTrace, PackedLayer, Workspace, keep_rows};
+use super::middle::MiddleRows;
 use super::parameters::{Gradients, Parameters, Weights};
 use super::pool::{Pool, Pooled};
 use super::{Dropout, Engine, Frozen, Layered, Trace, TrainableEngine, backward, embeddings};
@@ -101,7 +102,7 @@ impl Bert {
     ///
     /// If `batch` does not fit the encoder ([`PackedBatch::check`]).
     pub fn encode(&self, batch: &PackedBatch) -> Result<Matrix> {
-        self.infer(batch, None)
+        self.infer(batch, None, &[])
     }
 
     /// Some layers alone, which take rows that lower ones made: an encoder without embeddings.
@@ -111,9 +112,14 @@ impl Bert {
     }
 
     /// Runs all layers without keeping anything.
-    fn infer(&self, batch: &PackedBatch, wanted: Option<Vec<usize>>) -> Result<Matrix> {
+    fn infer(
+        &self,
+        batch: &PackedBatch,
+        wanted: Option<Vec<usize>>,
+        middle: &[usize],
+    ) -> Result<Matrix> {
         batch.check(self.parameters.config())?;
-        Ok(self.infer_from(Start::Embeddings, batch, wanted))
+        Ok(self.infer_from(Start::Embeddings, batch, wanted, middle))
     }
 
     /// The same from any start, of a batch that was checked.
@@ -122,9 +128,10 @@ impl Bert {
         start: Start,
         batch: &PackedBatch,
         wanted: Option<Vec<usize>>,
+        middle: &[usize],
     ) -> Matrix {
         let n_layers = self.parameters.config().num_hidden_layers;
-        let plan = PassPlan { wanted, ..PassPlan::tagging(n_layers) };
+        let plan = PassPlan { wanted, ..PassPlan::tagging(n_layers, middle) };
         let groups =
             SequenceGroup::cut_for_threads(batch, GROUP_ROWS, rayon::current_num_threads());
         self.run(start, groups, plan).0
@@ -135,6 +142,7 @@ impl Bert {
         &self,
         start: Start,
         batch: &PackedBatch,
+        middle: &[usize],
         dropout: Option<Dropout>,
     ) -> (Matrix, Trace) {
         let n_layers = self.parameters.config().num_hidden_layers;
@@ -142,7 +150,7 @@ impl Bert {
             kept: self.frozen.n_layers().min(n_layers),
             trains_embeddings: self.frozen == Frozen::Nothing,
             dropout,
-            ..PassPlan::tagging(n_layers)
+            ..PassPlan::tagging(n_layers, middle)
         };
         let (hidden, trace) = self.run(start, SequenceGroup::cut_for_training(batch), plan);
         (hidden, Trace::new(trace))
@@ -161,16 +169,22 @@ impl Bert {
         };
         let groups = groups.into_par_iter().with_max_len(1);
         let (rows, groups): (Vec<_>, Vec<_>) = groups.map(|group| pass.run(&group)).unzip();
-        (Matrix::new(rows.concat(), config.hidden_size), PassTrace { plan, groups })
+        let width = config.hidden_size * (1 + plan.middle.len());
+        (Matrix::new(rows.concat(), width), PassTrace { plan, groups })
     }
 }
 
 impl Layered for Bert {
-    fn encode_below(&self, batch: &PackedBatch, n_layers: usize) -> Result<Matrix> {
+    fn encode_below(
+        &self,
+        batch: &PackedBatch,
+        n_layers: usize,
+        middle: &[usize],
+    ) -> Result<Matrix> {
         batch.check(self.parameters.config())?;
         let groups =
             SequenceGroup::cut_for_threads(batch, GROUP_ROWS, rayon::current_num_threads());
-        Ok(self.run(Start::Embeddings, groups, PassPlan::tagging(n_layers)).0)
+        Ok(self.run(Start::Embeddings, groups, PassPlan::tagging(n_layers, middle)).0)
     }
 
     fn upper(&self, n_below: usize) -> Parameters {
@@ -183,10 +197,10 @@ impl Engine for Bert {
         self.parameters.config()
     }
 
-    fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix> {
+    fn encode_rows(&self, batch: &PackedBatch, rows: &[usize], middle: &[usize]) -> Result<Matrix> {
         assert!(rows.is_sorted_by(|a, b| a < b), "wanted rows increase");
         assert!(rows.last().is_none_or(|&row| row < batch.n_pieces()), "wanted rows exist");
-        self.infer(batch, Some(rows.to_vec()))
+        self.infer(batch, Some(rows.to_vec()), middle)
     }
 
     fn embeddings(&self, pieces: &[Piece]) -> Option<Matrix> {
@@ -220,10 +234,11 @@ impl TrainableEngine for Bert {
     fn encode_for_training(
         &self,
         batch: &PackedBatch,
+        middle: &[usize],
         dropout: Option<Dropout>,
     ) -> Result<(Matrix, Trace)> {
         batch.check(self.config())?;
-        Ok(self.train_from(Start::Embeddings, batch, dropout))
+        Ok(self.train_from(Start::Embeddings, batch, middle, dropout))
     }
 
     fn backward(
@@ -258,14 +273,17 @@ pub(super) struct PassPlan {
     /// Whether the embeddings ask for a gradient.
     pub(super) trains_embeddings: bool,
     pub(super) dropout: Option<Dropout>,
-    /// The rows of the last layer that somebody reads, if not all.
+    /// The rows that somebody reads, if not all.
     wanted: Option<Vec<usize>>,
+    /// The layers whose rows are read besides those of the last.
+    middle: Vec<usize>,
 }
 
 impl PassPlan {
     /// Runs so many layers and keeps nothing.
-    fn tagging(n_layers: usize) -> Self {
-        Self { n_layers, kept: n_layers, trains_embeddings: false, dropout: None, wanted: None }
+    fn tagging(n_layers: usize, middle: &[usize]) -> Self {
+        let (wanted, middle) = (None, middle.to_vec());
+        Self { n_layers, kept: n_layers, trains_embeddings: false, dropout: None, wanted, middle }
     }
 
     pub(super) fn dropout(&self, layer: usize) -> Option<LayerDropout> {
@@ -307,6 +325,8 @@ impl ForwardPass<'_> {
         if let (Some(wanted), 0) = (&wanted, n_layers) {
             keep_rows(&mut x, wanted, self.config.hidden_size);
         }
+        let h = self.config.hidden_size;
+        let mut middle = MiddleRows::new(&self.plan.middle, wanted.as_deref(), h);
         let mut passing = self.pools.traces.take();
         let mut workspace = self.pools.workspaces.take();
         for l in 0..n_layers {
@@ -326,8 +346,9 @@ impl ForwardPass<'_> {
                 x = pass.forward(x, &mut kept, &mut workspace);
                 trace.layers.push(kept);
             }
+            middle.look(l + 1, &x);
         }
-        (x, trace)
+        (middle.behind(x), trace)
     }
 
     /// What enters the lowest layer, and what the embeddings keep of it if they are trained.
@@ -364,7 +385,7 @@ mod tests {
 
     /// Hidden rows, and the gradients of `Σ hidden · d_hidden` for fixed numbers `d_hidden`.
     fn train(bert: &Bert, batch: &PackedBatch, dropout: Option<Dropout>) -> (Matrix, Gradients) {
-        let (hidden, trace) = bert.encode_for_training(batch, dropout).unwrap();
+        let (hidden, trace) = bert.encode_for_training(batch, &[], dropout).unwrap();
         let mut gradients = Gradients::zeros(bert.parameters.config());
         bert.backward(batch, &trace, d_hidden(batch), &mut gradients);
         (hidden, gradients)
@@ -388,7 +409,7 @@ mod tests {
             for (tensor, gradient) in gradients.parameters().tensors() {
                 let mut loss_at = |i: usize, x: f32| {
                     bert.parameters_mut().values_mut()[tensor.place.start + i] = x;
-                    let (hidden, _) = bert.encode_for_training(&batch, dropout).unwrap();
+                    let (hidden, _) = bert.encode_for_training(&batch, &[], dropout).unwrap();
                     weighted(hidden.values(), weights.values())
                 };
                 // Some numbers of each tensor, over its whole length.
@@ -409,6 +430,9 @@ mod tests {
         let (bert, batch) = (bert(), batch(&LENGTHS));
         assert_eq!(train(&bert, &batch, None).0, bert.encode(&batch).unwrap());
         assert_ne!(train(&bert, &batch, DROPOUT).0, bert.encode(&batch).unwrap());
+        let all: Vec<usize> = (0..batch.n_pieces()).collect();
+        let (hidden, _) = bert.encode_for_training(&batch, &[1], None).unwrap();
+        assert_eq!(hidden, bert.encode_rows(&batch, &all, &[1]).unwrap());
     }
 
     #[test]
@@ -445,7 +469,20 @@ mod tests {
         let every_third: Vec<usize> = (1..batch.n_pieces()).step_by(3).collect();
         for rows in [every_third, vec![0, batch.n_pieces() - 1]] {
             let expected = rows.iter().flat_map(|&row| hidden.row(row).to_vec()).collect();
-            assert_eq!(bert.encode_rows(&batch, &rows).unwrap(), Matrix::new(expected, 15));
+            assert_eq!(bert.encode_rows(&batch, &rows, &[]).unwrap(), Matrix::new(expected, 15));
+        }
+    }
+
+    #[test]
+    fn rows_of_a_middle_layer_stand_behind_those_of_the_last() {
+        let bert = self::bert();
+        for batch in [batch(&[17, 3, 19, 8].repeat(20)), batch(&[5])] {
+            let (last, first) =
+                (bert.encode(&batch).unwrap(), bert.encode_below(&batch, 1, &[]).unwrap());
+            let rows: Vec<usize> = (1..batch.n_pieces()).step_by(3).collect();
+            let both = |&row: &usize| [last.row(row), first.row(row)].concat();
+            let expected = Matrix::new(rows.iter().flat_map(both).collect(), 30);
+            assert_eq!(bert.encode_rows(&batch, &rows, &[1]).unwrap(), expected);
         }
     }
 
@@ -453,7 +490,7 @@ mod tests {
     fn gradients_accumulate() {
         let (bert, batch) = (bert(), batch(&LENGTHS));
         let (_, once) = train(&bert, &batch, None);
-        let (_, trace) = bert.encode_for_training(&batch, None).unwrap();
+        let (_, trace) = bert.encode_for_training(&batch, &[], None).unwrap();
         let mut twice = once.clone();
         bert.backward(&batch, &trace, d_hidden(&batch), &mut twice);
         let expected: Vec<f32> = once.parameters().values().iter().map(|g| 2.0 * g).collect();
@@ -491,7 +528,7 @@ mod tests {
         let long = batch(&[20]);
         assert!(matches!(bert.encode(&long), Err(Error::TooManyPieces { .. })));
         assert!(matches!(
-            bert.encode_for_training(&long, None).err(),
+            bert.encode_for_training(&long, &[], None).err(),
             Some(Error::TooManyPieces { .. })
         ));
     }

@@ -18,6 +18,7 @@ mod embeddings;
 mod group;
 mod int8;
 mod layer;
+mod middle;
 mod parameters;
 mod pool;
 mod precision;
@@ -57,7 +58,8 @@ pub trait Engine: Send + Sync {
     /// Its shape.
     fn config(&self) -> &BertConfig;
 
-    /// The last layer's rows of some pieces of a batch, `[rows.len(), h]`.
+    /// The last layer's rows of some pieces of a batch, each followed by its rows above the lowest `m` layers for every
+    /// `m` of `middle`, `[rows.len(), h·(1 + middle.len())]`.
     ///
     /// # Errors
     ///
@@ -65,8 +67,8 @@ pub trait Engine: Send + Sync {
     ///
     /// # Panics
     ///
-    /// If `rows` do not increase, or the batch has no such row.
-    fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix>;
+    /// If `rows` or `middle` do not increase, the batch has no such row, or there are not more layers than those of `middle`.
+    fn encode_rows(&self, batch: &PackedBatch, rows: &[usize], middle: &[usize]) -> Result<Matrix>;
 
     /// In which numbers it computes.
     fn precision(&self) -> Precision {
@@ -106,8 +108,8 @@ pub trait Engine: Send + Sync {
 
 /// An encoder whose lower layers can be run by themselves.
 pub trait Layered: Engine {
-    /// The rows of all pieces above the lowest `n_layers` layers, `[n_pieces, h]`; they depend neither on threads nor on
-    /// what else the batch holds.
+    /// The rows of all pieces above the lowest `n_layers` layers, each followed by those above the layers of `middle`,
+    /// `[n_pieces, h·(1 + middle.len())]`; they depend neither on threads nor on what else the batch holds.
     ///
     /// # Errors
     ///
@@ -115,8 +117,13 @@ pub trait Layered: Engine {
     ///
     /// # Panics
     ///
-    /// If there are fewer layers.
-    fn encode_below(&self, batch: &PackedBatch, n_layers: usize) -> Result<Matrix>;
+    /// If there are fewer layers, or `middle` does not increase or reaches beyond them.
+    fn encode_below(
+        &self,
+        batch: &PackedBatch,
+        n_layers: usize,
+        middle: &[usize],
+    ) -> Result<Matrix>;
 
     /// The weights of the layers above the lowest `n_below`, as an encoder whose tables have no rows.
     ///
@@ -137,8 +144,8 @@ pub trait TrainableEngine: Engine {
     /// What is not trained.
     fn frozen(&self) -> Frozen;
 
-    /// The last layer's rows of all pieces, `[n_pieces, h]`, with dropout and with a trace of what
-    /// [`TrainableEngine::backward`] needs.
+    /// The last layer's rows of all pieces, followed by those above the layers of `middle` as in [`Engine::encode_rows`],
+    /// with dropout and with a trace of what [`TrainableEngine::backward`] needs.
     ///
     /// # Errors
     ///
@@ -146,10 +153,12 @@ pub trait TrainableEngine: Engine {
     fn encode_for_training(
         &self,
         batch: &PackedBatch,
+        middle: &[usize],
         dropout: Option<Dropout>,
     ) -> Result<(Matrix, Trace)>;
 
-    /// Adds to `gradients` what the gradient `d_hidden` `[n_pieces, h]` of the loss by the hidden rows makes of them.
+    /// Adds to `gradients` what the gradient `d_hidden` `[n_pieces, h]` of the loss by the last layer's rows makes of them.
+    /// The rows of middle layers pass none back.
     fn backward(
         &self,
         batch: &PackedBatch,

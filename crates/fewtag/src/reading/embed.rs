@@ -18,7 +18,7 @@ use crate::random::Random;
 const CHUNK: usize = 1024;
 
 /// Reads every sequence; the answer for one is its wanted rows, `[n_wanted, d]` (`[1, d]` for a name), where `d` is `h`, or
-/// `2h` for a model that wants words by themselves too.
+/// more for a model that wants rows of middle layers and words by themselves too.
 ///
 /// # Errors
 ///
@@ -66,7 +66,7 @@ fn embed_each(engine: &dyn Engine, sequences: &[Sequence]) -> Result<Vec<Matrix>
         let batch = packed(sequences);
         let placed = sequences.iter().zip(batch.sequences());
         let wanted: Vec<usize> = placed.flat_map(|(s, place)| s.rows(place.start)).collect();
-        let hidden = engine.encode_rows(&batch, &wanted)?;
+        let hidden = engine.encode_rows(&batch, &wanted, &sequences[0].middle)?;
         let mut rows = 0..hidden.n_rows();
         let gathered = |s: &Sequence| {
             let rows = s.gather(&hidden, rows.by_ref().take(s.n_wanted()));
@@ -109,7 +109,8 @@ pub fn embed_for_training<'a>(
         let batch = packed(&sequences[range.clone()]);
         let dropout = dropout
             .map(|Dropout { rate, seed }| Dropout { rate, seed: Random::new(seed).at(at as u64) });
-        let (hidden, trace) = engine.encode_for_training(&batch, dropout)?;
+        let (hidden, trace) =
+            engine.encode_for_training(&batch, &sequences[range.start].middle, dropout)?;
         let placed = sequences[range.clone()].iter().zip(batch.sequences());
         let gathered = |(s, place): (&Sequence, Range<usize>)| {
             s.completed(s.gather(&hidden, s.rows(place.start)), engine)
@@ -139,7 +140,8 @@ impl Tape<'_> {
     ) {
         assert_eq!(d_read.len(), self.sequences.len(), "one gradient per sequence");
         for Chunk { range, batch, dropout, trace } in self.chunks {
-            let again = || engine.encode_for_training(&batch, dropout);
+            let middle = &self.sequences[range.start].middle;
+            let again = || engine.encode_for_training(&batch, middle, dropout);
             let trace = trace.unwrap_or_else(|| again().expect("it was read once already").1);
             let mut d_hidden = Matrix::zeros(batch.n_pieces(), engine.width());
             for (n, at) in range.enumerate() {
@@ -159,14 +161,18 @@ fn trace_bytes(config: &BertConfig, batch: &PackedBatch) -> usize {
     n_numbers * config.num_hidden_layers * size_of::<f32>()
 }
 
-/// Cuts the sequences into runs of at most [`CHUNK`] pieces, or of one sequence that is longer.
+/// Cuts the sequences into runs of at most [`CHUNK`] pieces, or of one sequence that is longer, of which the same layers are read.
 fn chunks(sequences: &[Sequence]) -> Vec<Range<usize>> {
     let mut chunks: Vec<Range<usize>> = Vec::new();
     let mut n_pieces = 0;
     for (at, sequence) in sequences.iter().enumerate() {
         n_pieces += sequence.n_pieces();
         match chunks.last_mut() {
-            Some(chunk) if n_pieces <= CHUNK => chunk.end = at + 1,
+            Some(chunk)
+                if n_pieces <= CHUNK && sequences[chunk.start].middle == sequence.middle =>
+            {
+                chunk.end = at + 1;
+            }
             _ => {
                 n_pieces = sequence.n_pieces();
                 chunks.push(at..at + 1);
@@ -189,7 +195,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::encoder::{Bert, Piece, Pieces, WordPieces, weights};
+    use crate::encoder::{Bert, Layered, Piece, Pieces, WordPieces, weights};
 
     /// An encoder whose row for a piece is `[id, segment, row in the batch]`.
     struct Echo(BertConfig);
@@ -199,7 +205,12 @@ mod tests {
             &self.0
         }
 
-        fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix> {
+        fn encode_rows(
+            &self,
+            batch: &PackedBatch,
+            rows: &[usize],
+            _middle: &[usize],
+        ) -> Result<Matrix> {
             let row = |&row: &usize| {
                 let Piece { id, segment } = batch.pieces()[row];
                 [id as f32, f32::from(segment), row as f32]
@@ -293,6 +304,35 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_a_middle_layer_stand_between_the_last_and_the_word_by_itself() {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny-encoder");
+        let engine = Bert::new(weights::load(&dir).unwrap()).unwrap();
+        let (tokenizer, h) = (word_pieces(), engine.width());
+        let query = pieces(&[10, 11, 12], &[0, 2]);
+        let first = |sequence: &Sequence| {
+            engine.encode_below(&packed(std::slice::from_ref(sequence)), 1, &[]).unwrap()
+        };
+        let sentence = Sequence::alone(&query, &tokenizer).lexical(true);
+        let name = Sequence::name(&query, &tokenizer).lexical(true);
+        let middle = [sentence.clone(), name.clone()].map(|s| s.with_middle(&[1].into()));
+        let plain = embed(&engine, &[sentence.clone(), name]).unwrap();
+        // Sequences of which other layers are read are no neighbours in a batch.
+        let mixed = [&middle[0], &sentence, &middle[1]].map(Clone::clone);
+        let read = embed(&engine, &mixed).unwrap();
+        assert_eq!(read[1], plain[0]);
+        for (word, piece) in [1, 3].into_iter().enumerate() {
+            let (last, alone) = plain[0].row(word).split_at(h);
+            let expected = [last, first(&sentence).row(piece), alone].concat();
+            assert_eq!(read[0].row(word), expected);
+        }
+        let (last, zeros) = plain[1].row(0).split_at(h);
+        assert_eq!(read[2].row(0), [last, zeros, zeros].concat());
+        let (trained, _) =
+            embed_for_training(&engine, &mixed, None, usize::MAX).expect("sequences that fit");
+        assert_eq!(trained, read);
+    }
+
+    #[test]
     fn chunks_hold_whole_sequences_in_order() {
         let tokenizer = word_pieces();
         let of = |n: usize| Sequence::name(&pieces(&vec![7; n - 2], &[0]), &tokenizer);
@@ -334,7 +374,7 @@ mod tests {
         });
         let whole = gradients(|engine, sequences, d_read, gradients| {
             let batch = packed(sequences);
-            let (_, trace) = engine.encode_for_training(&batch, None).unwrap();
+            let (_, trace) = engine.encode_for_training(&batch, &[], None).unwrap();
             let mut d_hidden = Matrix::zeros(batch.n_pieces(), engine.width());
             for (n, sequence) in sequences.iter().enumerate() {
                 sequence.scatter(&d_read[n], &mut d_hidden, batch.rows(n).start);

@@ -92,7 +92,12 @@ mod tests {
             &self.0
         }
 
-        fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix> {
+        fn encode_rows(
+            &self,
+            batch: &PackedBatch,
+            rows: &[usize],
+            _middle: &[usize],
+        ) -> Result<Matrix> {
             self.1.fetch_add(batch.n_pieces(), Ordering::Relaxed);
             let ids = rows.iter().map(|&row| batch.pieces()[row].id as f32);
             Ok(Matrix::new(ids.collect(), 1))

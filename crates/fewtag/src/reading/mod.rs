@@ -86,8 +86,10 @@ impl Plan {
     }
 
     fn add(&mut self, tagger: &Tagger, new: impl IntoIterator<Item = Sequence>) -> Range<usize> {
-        let (start, is_lexical) = (self.sequences.len(), tagger.settings().lexical);
-        self.sequences.extend(new.into_iter().map(|sequence| sequence.lexical(is_lexical)));
+        let (start, settings) = (self.sequences.len(), tagger.settings());
+        let middle = settings.middle.clone().into();
+        let complete = |sequence: Sequence| sequence.with_middle(&middle).lexical(settings.lexical);
+        self.sequences.extend(new.into_iter().map(complete));
         start..self.sequences.len()
     }
 

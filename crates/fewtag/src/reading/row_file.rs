@@ -9,7 +9,7 @@
 //! A cache, so nothing depends on it: what is missing or damaged is read by the encoder, what cannot be written is not kept.
 //! The file is replaced as a whole, so of two processes that write at the same time one is the last.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -61,7 +61,8 @@ impl RowFile {
             sequences.iter().map(|sequence| sequence.clone().lexical(false)).collect();
         let (different, places) = distinct(&in_context);
         let digests: Vec<Digest> = different.iter().map(|s| self.digest(s)).collect();
-        let mut found = self.read(&digests, engine.width());
+        let widths: Vec<usize> = different.iter().map(|s| s.n_read(engine.width())).collect();
+        let mut found = self.read(&digests, &widths);
         let is_new = |(_, digest): &(&Sequence, &Digest)| !found.contains_key(*digest);
         let new = different.iter().zip(&digests).filter(is_new);
         let (new, new_digests): (Vec<Sequence>, Vec<Digest>) =
@@ -85,17 +86,17 @@ impl RowFile {
     }
 
     /// The rows that the file has of some sequences; those that are not what was written are left out.
-    fn read(&self, digests: &[Digest], width: usize) -> HashMap<Digest, Matrix> {
-        let wanted: HashSet<&Digest> = digests.iter().collect();
+    fn read(&self, digests: &[Digest], widths: &[usize]) -> HashMap<Digest, Matrix> {
+        let wanted: HashMap<&Digest, usize> = digests.iter().zip(widths.iter().copied()).collect();
         let mut found = HashMap::with_capacity(digests.len());
         let Some(mut records) = Records::open(&self.path) else { return found };
         while let Some(record) = records.next_record() {
-            let is_wanted = wanted.contains(&record.digest) && record.n_cols == width;
+            let is_wanted = wanted.get(&record.digest) == Some(&record.n_cols);
             let Some(numbers) = records.numbers(&record, is_wanted) else { break };
             if is_wanted && half(Sha256::new().chain_update(&numbers)) == record.of_numbers {
                 let (numbers, _) = numbers.as_chunks();
                 let values = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
-                found.insert(record.digest, Matrix::new(values, width));
+                found.insert(record.digest, Matrix::new(values, record.n_cols));
             }
         }
         found
@@ -247,7 +248,12 @@ mod tests {
             self.1
         }
 
-        fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix> {
+        fn encode_rows(
+            &self,
+            batch: &PackedBatch,
+            rows: &[usize],
+            _middle: &[usize],
+        ) -> Result<Matrix> {
             self.2.fetch_add(batch.n_pieces(), Ordering::Relaxed);
             let ids = rows.iter().flat_map(|&row| [batch.pieces()[row].id as f32; 2]);
             Ok(Matrix::new(ids.collect(), 2))

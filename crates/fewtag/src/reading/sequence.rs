@@ -6,23 +6,26 @@
 //! name      [CLS] words [SEP]        segment 0          → the mean of all its pieces, [1, d]
 //! ```
 //!
-//! A word's vector is the last layer's row of its first piece. A model may want the word by itself beside it, the mean of its
-//! pieces' embeddings: then a row is `[2h]`, and what it says of the word by itself has no gradient, as if the tables of
-//! embeddings were frozen. A name is no word of a text, and has zeros there.
+//! A word's vector is the last layer's row of its first piece. A model may want more beside it: the rows of middle layers, and
+//! the word by itself, the mean of its pieces' embeddings. Then a row is `[last, middle…, by itself]`, `h` numbers each, and what
+//! stands beside the first has no gradient, as if all below were frozen. A name is no word of a text, and has zeros there.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::encoder::{Engine, Piece, Pieces, WordPieces};
 use crate::matrix::{self, Matrix, add_scaled};
 
 /// One sequence for the encoder, and which of its rows are wanted.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Sequence {
     pub(super) pieces: Vec<Piece>,
     /// Positions of pieces, increasing.
     wanted: Vec<usize>,
     /// Whether the wanted rows become one, their mean.
     is_mean: bool,
+    /// The layers whose rows follow those of the last.
+    pub(super) middle: Arc<[usize]>,
     /// Whether each row is followed by its word's embeddings.
     is_lexical: bool,
 }
@@ -32,14 +35,14 @@ impl Sequence {
     #[must_use]
     pub fn alone(sentence: &Pieces, tokenizer: &WordPieces) -> Self {
         let wanted = sentence.first.iter().map(|first| first + 1).collect();
-        Self { pieces: framed(sentence, tokenizer), wanted, is_mean: false, is_lexical: false }
+        Self { pieces: framed(sentence, tokenizer), wanted, is_mean: false, ..Self::default() }
     }
 
     /// `[CLS] name [SEP]`: one row, the mean over the pieces of a label's name.
     #[must_use]
     pub fn name(name: &Pieces, tokenizer: &WordPieces) -> Self {
         let wanted = (1..=name.ids.len()).collect();
-        Self { pieces: framed(name, tokenizer), wanted, is_mean: true, is_lexical: false }
+        Self { pieces: framed(name, tokenizer), wanted, is_mean: true, ..Self::default() }
     }
 
     /// `[CLS] query [SEP] support [SEP]`: the rows of the query's words, then those of the support's.
@@ -52,7 +55,12 @@ impl Sequence {
         let of_query = query.first.iter().map(|first| first + 1);
         let of_support = support.first.iter().map(|first| first + start);
         let wanted = of_query.chain(of_support).collect();
-        Self { pieces, wanted, is_mean: false, is_lexical: false }
+        Self { pieces, wanted, is_mean: false, ..Self::default() }
+    }
+
+    /// The same sequence, whose rows are followed by those of these layers.
+    pub(super) fn with_middle(self, layers: &Arc<[usize]>) -> Self {
+        Self { middle: Arc::clone(layers), ..self }
     }
 
     /// The same sequence, whose rows are followed by their words' embeddings or not.
@@ -81,6 +89,12 @@ impl Sequence {
             hash(&id.to_le_bytes());
             hash(&[*segment]);
         }
+        self.middle.iter().for_each(|layer| hash(&(*layer as u64).to_le_bytes()));
+    }
+
+    /// How many numbers an encoder of width `h` gives for a row.
+    pub(super) fn n_read(&self, h: usize) -> usize {
+        h * (1 + self.middle.len())
     }
 
     /// The rows of the wanted pieces in a batch where the sequence starts at row `start`.
@@ -92,19 +106,24 @@ impl Sequence {
     pub(super) fn gather(&self, hidden: &Matrix, rows: impl Iterator<Item = usize>) -> Matrix {
         let rows = rows.map(|row| hidden.row(row));
         if self.is_mean {
-            let mut mean = Matrix::zeros(1, hidden.n_cols());
-            rows.for_each(|row| add_scaled(mean.row_mut(0), self.weight(), row));
+            let (mut mean, h) = (Matrix::zeros(1, hidden.n_cols()), self.width(hidden));
+            rows.for_each(|row| add_scaled(&mut mean.row_mut(0)[..h], self.weight(), &row[..h]));
             return mean;
         }
         Matrix::new(rows.flatten().copied().collect(), hidden.n_cols())
     }
 
-    /// The answer with the embeddings of its words, if they are wanted: `[n, h]` or `[n, 2h]`.
+    /// `h`, of rows that the encoder gave.
+    fn width(&self, rows: &Matrix) -> usize {
+        rows.n_cols() / (1 + self.middle.len())
+    }
+
+    /// The answer with the embeddings of its words behind it, if they are wanted.
     pub(super) fn completed(&self, rows: Matrix, engine: &dyn Engine) -> Matrix {
         if !self.is_lexical {
             return rows;
         }
-        let n_cols = 2 * rows.n_cols();
+        let n_cols = rows.n_cols() + self.width(&rows);
         let mut values = Vec::with_capacity(rows.n_rows() * n_cols);
         if self.is_mean {
             values.extend_from_slice(rows.values());

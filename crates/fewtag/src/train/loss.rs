@@ -359,7 +359,9 @@ mod tests {
                 };
                 all.push(settings.clone());
                 if scorer == Fitted {
-                    all.push(ModelSettings { lexical: true, siblings: 0.5, ..settings });
+                    let lexical = ModelSettings { lexical: true, siblings: 0.5, ..settings };
+                    all.push(lexical.clone());
+                    all.push(ModelSettings { middle: vec![1], ..lexical });
                 }
             }
         }
@@ -373,7 +375,7 @@ mod tests {
             let (_, gradients) = run(&model, ALL_FIT);
             let mut direction = direction(&model);
             if settings.lexical {
-                stay_above_the_embeddings(&model, &mut direction);
+                stay_above(&model, &settings.middle, &mut direction);
             }
             let slope: f64 = gradients
                 .encoder
@@ -397,12 +399,16 @@ mod tests {
         }
     }
 
-    /// Words by themselves have no gradient in the tables that they come from.
-    fn stay_above_the_embeddings(model: &Trainee, direction: &mut [f32]) {
+    /// Words by themselves have no gradient in the tables that they come from, rows of a middle layer none in what is below.
+    fn stay_above(model: &Trainee, middle: &[usize], direction: &mut [f32]) {
         let tensors = model.engine().parameters().tensors();
-        let n_below = tensors
-            .filter(|(tensor, _)| tensor.name.starts_with("embeddings."))
-            .map(|(_, values)| values.len());
+        let is_below = |name: &str| {
+            let of_layer = |layer| name.starts_with(&format!("encoder.layer.{layer}."));
+            name.starts_with("embeddings.")
+                || middle.last().is_some_and(|&top| (0..top).any(of_layer))
+        };
+        let n_below =
+            tensors.filter(|(tensor, _)| is_below(&tensor.name)).map(|(_, values)| values.len());
         direction[..n_below.sum()].fill(0.0);
     }
 

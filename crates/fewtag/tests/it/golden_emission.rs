@@ -56,6 +56,7 @@ fn emissions_and_their_gradients_agree_with_pytorch() {
             similarity,
             label_names,
             lexical: false,
+            n_middle: 0,
             siblings: case.siblings,
             mix: file.mix,
         };

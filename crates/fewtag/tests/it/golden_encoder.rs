@@ -98,7 +98,7 @@ fn hidden_states_agree_with_pytorch() {
         let reference = tensors.named(&format!("hidden.{activation}"));
         let ours = bert.encode(batch).expect("a batch that fits");
         assert_all_close(activation, ours.values(), &reference, 2e-6);
-        let (ours, _) = bert.encode_for_training(batch, None).expect("a batch that fits");
+        let (ours, _) = bert.encode_for_training(batch, &[], None).expect("a batch that fits");
         assert_all_close(activation, ours.values(), &reference, 2e-6);
     }
 }
@@ -129,7 +129,7 @@ fn a_distilbert_under_its_own_names_agrees_with_transformers() {
 fn every_gradient_agrees_with_pytorch() {
     let (tensors, batch) = (Tensors::read(), &batches()[0]);
     for (bert, activation) in encoders() {
-        let (_, trace) = bert.encode_for_training(batch, None).expect("a batch that fits");
+        let (_, trace) = bert.encode_for_training(batch, &[], None).expect("a batch that fits");
         let mut gradients = Gradients::zeros(bert.parameters().config());
         let d_hidden = tensors.rows("target.0", bert.width());
         bert.backward(batch, &trace, d_hidden, &mut gradients);
@@ -183,7 +183,8 @@ fn ten_updates_agree_with_pytorch() {
 
 /// The mean squared distance between hidden rows and target rows; adds its gradient.
 fn accumulate(bert: &Bert, batch: &PackedBatch, target: &Matrix, gradients: &mut Gradients) -> f32 {
-    let (mut hidden, trace) = bert.encode_for_training(batch, None).expect("a batch that fits");
+    let (mut hidden, trace) =
+        bert.encode_for_training(batch, &[], None).expect("a batch that fits");
     let n_rows = hidden.n_rows() as f32;
     let mut loss = 0.0;
     for (h, t) in hidden.values_mut().iter_mut().zip(target.values()) {

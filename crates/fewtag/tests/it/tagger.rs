@@ -303,8 +303,8 @@ impl Engine for ReadsOnly {
         self.0.config()
     }
 
-    fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix> {
-        self.0.encode_rows(batch, rows)
+    fn encode_rows(&self, batch: &PackedBatch, rows: &[usize], middle: &[usize]) -> Result<Matrix> {
+        self.0.encode_rows(batch, rows, middle)
     }
 }
 

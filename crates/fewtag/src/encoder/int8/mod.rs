@@ -23,6 +23,7 @@ use super::config::BertConfig;
 use super::embeddings::lookups;
 use super::group::SequenceGroup;
 use super::layer::keep_rows;
+use super::middle::MiddleRows;
 use super::parameters::{Embeddings, Parameters};
 use super::pool::Pool;
 use super::weights::read_into;
@@ -95,24 +96,22 @@ impl Int8Bert {
         Self { unit, workspaces: Pool::default(), ..self }
     }
 
-    fn infer(&self, batch: &PackedBatch, wanted: Option<&[usize]>) -> Result<Matrix> {
-        self.through(&self.layers, batch, wanted)
-    }
-
-    /// The rows of all pieces above some of the layers, or the wanted ones.
+    /// The rows of all pieces above the lowest `n_layers` layers, or the wanted ones, with those of middle layers behind them.
     fn through(
         &self,
-        layers: &[PackedLayer],
+        n_layers: usize,
         batch: &PackedBatch,
         wanted: Option<&[usize]>,
+        middle: &[usize],
     ) -> Result<Matrix> {
+        let layers = &self.layers[..n_layers];
         batch.check(&self.config)?;
         let n_threads = rayon::current_num_threads();
         let groups = SequenceGroup::cut_for_threads(batch, GROUP_ROWS, n_threads);
-        let width = self.config.hidden_size;
+        let width = self.config.hidden_size * (1 + middle.len());
         if let [group] = &groups[..] {
             let wanted = wanted.map(|rows| group.own(rows));
-            let run = || self.run(layers, group, wanted.as_deref(), n_threads);
+            let run = || self.run((layers, middle), group, wanted.as_deref(), n_threads);
             return Ok(Matrix::new(with_others(n_threads, run), width));
         }
         let n_threads = n_threads / groups.len().max(1);
@@ -120,16 +119,16 @@ impl Int8Bert {
         let rows: Vec<Vec<f32>> = groups
             .map(|group| {
                 let wanted = wanted.map(|rows| group.own(rows));
-                self.run(layers, &group, wanted.as_deref(), n_threads)
+                self.run((layers, middle), &group, wanted.as_deref(), n_threads)
             })
             .collect();
         Ok(Matrix::new(rows.concat(), width))
     }
 
-    /// Hidden rows of a group, `[n, h]`, or the wanted ones.
+    /// Hidden rows of a group, `[n, h]`, or the wanted ones, with those of middle layers behind them.
     fn run(
         &self,
-        layers: &[PackedLayer],
+        (layers, middle): (&[PackedLayer], &[usize]),
         group: &SequenceGroup,
         wanted: Option<&[usize]>,
         n_threads: usize,
@@ -138,13 +137,15 @@ impl Int8Bert {
         if let (Some(wanted), true) = (wanted, layers.is_empty()) {
             keep_rows(&mut x, wanted, self.config.hidden_size);
         }
+        let mut middle = MiddleRows::new(middle, wanted, self.config.hidden_size);
         let mut workspace = self.workspaces.take_or(|| Workspace::new(self.unit));
         for (l, layer) in layers.iter().enumerate() {
             let wanted = wanted.filter(|_| l + 1 == layers.len());
             let pass = LayerPass { config: &self.config, layer, group, wanted, n_threads };
             pass.run(&mut x, &mut workspace);
+            middle.look(l + 1, &x);
         }
-        x
+        middle.behind(x)
     }
 
     /// Hidden rows `[n_pieces, h]` of the last layer.
@@ -153,7 +154,7 @@ impl Int8Bert {
     ///
     /// If `batch` does not fit the encoder ([`PackedBatch::check`]).
     pub fn encode(&self, batch: &PackedBatch) -> Result<Matrix> {
-        self.infer(batch, None)
+        self.through(self.layers.len(), batch, None, &[])
     }
 }
 
@@ -166,10 +167,10 @@ impl Engine for Int8Bert {
         Precision::Int8
     }
 
-    fn encode_rows(&self, batch: &PackedBatch, rows: &[usize]) -> Result<Matrix> {
+    fn encode_rows(&self, batch: &PackedBatch, rows: &[usize], middle: &[usize]) -> Result<Matrix> {
         assert!(rows.is_sorted_by(|a, b| a < b), "wanted rows increase");
         assert!(rows.last().is_none_or(|&row| row < batch.n_pieces()), "wanted rows exist");
-        self.infer(batch, Some(rows))
+        self.through(self.layers.len(), batch, Some(rows), middle)
     }
 
     fn embeddings(&self, pieces: &[Piece]) -> Option<Matrix> {
@@ -182,8 +183,13 @@ impl Engine for Int8Bert {
 }
 
 impl Layered for Int8Bert {
-    fn encode_below(&self, batch: &PackedBatch, n_layers: usize) -> Result<Matrix> {
-        self.through(&self.layers[..n_layers], batch, None)
+    fn encode_below(
+        &self,
+        batch: &PackedBatch,
+        n_layers: usize,
+        middle: &[usize],
+    ) -> Result<Matrix> {
+        self.through(n_layers, batch, None, middle)
     }
 
     fn upper(&self, n_below: usize) -> Parameters {
@@ -342,7 +348,20 @@ mod tests {
         let every_third: Vec<usize> = (1..batch.n_pieces()).step_by(3).collect();
         for rows in [every_third, vec![0, batch.n_pieces() - 1]] {
             let expected = rows.iter().flat_map(|&row| hidden.row(row).to_vec()).collect();
-            assert_eq!(engine.encode_rows(&batch, &rows).unwrap(), Matrix::new(expected, 15));
+            assert_eq!(engine.encode_rows(&batch, &rows, &[]).unwrap(), Matrix::new(expected, 15));
+        }
+    }
+
+    #[test]
+    fn rows_of_a_middle_layer_stand_behind_those_of_the_last() {
+        let engine = Int8Bert::new(&odd_parameters()).unwrap();
+        for batch in [batch(&[17, 3, 19, 8].repeat(20)), batch(&[5])] {
+            let (last, first) =
+                (engine.encode(&batch).unwrap(), engine.encode_below(&batch, 1, &[]).unwrap());
+            let rows: Vec<usize> = (1..batch.n_pieces()).step_by(3).collect();
+            let both = |&row: &usize| [last.row(row), first.row(row)].concat();
+            let expected = Matrix::new(rows.iter().flat_map(both).collect(), 30);
+            assert_eq!(engine.encode_rows(&batch, &rows, &[1]).unwrap(), expected);
         }
     }
 }
