@@ -227,6 +227,7 @@ def model_file(encoder: Path, read: list[episodes.Episode]) -> dict:
         cases.append(answers(encoder, read, Settings(context, "prototype", "projection", 0.5, constrained=True)))
         cases.append(answers(encoder, read, Settings(context, "nmn", "dot", borrow=True)))
         cases += [answers(encoder, read, fitted(context, label_names)) for label_names in (0.0, 0.5)]
+        cases.append(answers(encoder, read, fitted(context, 0.5, (1,))))
     tagger = seeded_tagger(encoder, Settings(), SCALE)
     slots = sorted({tag for e in read for tag in tag_set([x.tags for x in e.support])})
     return {"head": head(tagger), "label_names": {tag: name_words(tag) for tag in slots}, "cases": cases}
@@ -235,9 +236,9 @@ def model_file(encoder: Path, read: list[episodes.Episode]) -> dict:
 SCALE = 0.5
 
 
-def fitted(context: str, label_names: float) -> Settings:
-    """The regression with words by themselves and siblings."""
-    return Settings(context, "fitted", "projection", label_names, borrow=True, lexical=True, siblings=0.5)
+def fitted(context: str, label_names: float, middle: tuple[int, ...] = ()) -> Settings:
+    """The regression with words by themselves and siblings, and rows of middle layers."""
+    return Settings(context, "fitted", "projection", label_names, borrow=True, lexical=True, middle=middle, siblings=0.5)
 
 
 def answers(encoder: Path, read: list[episodes.Episode], settings: Settings) -> dict:
@@ -270,7 +271,7 @@ def combinations() -> list[Settings]:
             ("mixed", "projection", 0.5, "transfer"),
             ("fitted", "projection", 0.5, "transfer"),
         )
-    ] + [fitted(context, 0.5) for context in CONTEXTS]
+    ] + [fitted(context, 0.5, middle) for context in CONTEXTS for middle in ((), (1,))]
 
 
 def gradient_file(encoder: Path, read: list[episodes.Episode]) -> dict:

@@ -41,8 +41,9 @@ def mixed(kind: str, query: Tensor, words: Tensor, name: Tensor | None, mix: dic
     return (1 - gate) * prototype + gate * mix["nearness"].exp() * (near * cosines).sum(1)
 
 
-def regression(query: Tensor, tags: list[tuple[Tensor, Tensor | None]], mix: dict[str, Tensor]) -> Tensor:
-    """[n, L]: weighted ridge regression from vectors to tags. `tags` has the words [m, d] and the name of every tag."""
+def regression(query: Tensor, tags: list[tuple[Tensor, Tensor | None]], mix: dict[str, Tensor], columns: Tensor) -> Tensor:
+    """[n, L]: weighted ridge regression from vectors to tags. `tags` has the words [m, d] and the name of every tag, `columns`
+    what each of the d numbers is worth."""
     vectors, weights, targets = [], [], []
     for t, (words, name) in enumerate(tags):
         counts = torch.ones(len(words), dtype=query.dtype)
@@ -51,9 +52,9 @@ def regression(query: Tensor, tags: list[tuple[Tensor, Tensor | None]], mix: dic
         vectors.append(words)
         weights.append(counts / counts.sum().sqrt())
         targets.append(torch.nn.functional.one_hot(torch.full((len(words),), t), len(tags)).to(query.dtype))
-    x, w, y = torch.cat(vectors), torch.cat(weights), torch.cat(targets)
+    x, w, y = torch.cat(vectors) * columns, torch.cat(weights), torch.cat(targets)
     s = mix["ridge"].exp() * torch.eye(x.shape[1], dtype=x.dtype) + (x * w[:, None]).T @ x
-    return query @ torch.linalg.solve(s, (x * w[:, None]).T @ y)
+    return query * columns @ torch.linalg.solve(s, (x * w[:, None]).T @ y)
 
 
 def siblings(scores: Tensor, share: float, tag_set: list[str]) -> Tensor:
@@ -72,23 +73,26 @@ def emissions(
     mix: dict[str, Tensor] | None = None,
     share: tuple[float, list[str]] | None = None,
     lexical: bool = False,
+    middle: tuple[int, float] = (0, 0.0),
 ) -> Tensor:
     """[n, L]. `names` = (weight, label-name vectors [L, d]) is mixed into prototypes; `mix` is what `mixed` and `fitted` learn.
 
     `share` = (σ, tags) lets the regression of `fitted` speak for the other tag of a slot; if `lexical`, only it sees the
-    second half of every vector.
+    last part of every vector, and with `middle` = (number of layers, worth) that number of parts between.
     """
     if scorer in ("mixed", "fitted"):
         query = torch.stack([q for q, _ in pairs]).mean(0)
         words, columns = torch.cat([k for _, k in pairs]), torch.cat(members).T
         name = lambda t: None if names is None else names[1][t]
         tags = [(words[c > 0], name(t)) for t, c in enumerate(columns)]
-        half = query.shape[1] // 2 if lexical else query.shape[1]
-        first = lambda x: None if x is None else x[..., :half]
+        width = query.shape[1] // (1 + middle[0] + lexical)
+        first = lambda x: None if x is None else x[..., :width]
         scores = torch.stack([mixed(kind, first(query), first(words), first(name), mix) for words, name in tags], 1)
         if scorer == "mixed":
             return scores
-        fitted = regression(query, tags, mix)
+        columns = torch.ones(query.shape[1], dtype=query.dtype)
+        columns[width : width * (1 + middle[0])] = middle[1]
+        fitted = regression(query, tags, mix, columns)
         return scores + mix["regression"].exp() * (siblings(fitted, *share) if share else fitted)
     counts = sum(m.sum(0) for m in members)
     if scorer == "prototype":

@@ -24,10 +24,11 @@ class Pieces:
 
 
 class Encoder(nn.Module):
-    def __init__(self, directory: Path, dropout: float = 0.0, lexical: bool = False):
-        """If `lexical`, every vector is followed by the mean of its pieces' embeddings, which has no gradient; a name's by zeros."""
+    def __init__(self, directory: Path, dropout: float = 0.0, lexical: bool = False, middle: tuple[int, ...] = ()):
+        """Every vector is followed by the rows above the `middle` layers and, if `lexical`, by the mean of its pieces'
+        embeddings; both have no gradient, and a name has zeros there."""
         super().__init__()
-        self.lexical = lexical
+        self.lexical, self.middle = lexical, middle
         self.bert = BertModel.from_pretrained(
             directory,
             add_pooling_layer=False,
@@ -70,13 +71,12 @@ class Encoder(nn.Module):
         """One vector per phrase, read alone: the mean over all its pieces, [len(phrases), d]."""
         pieces = [Pieces(self.tokenizer, words).ids for words in phrases]
         hidden = self._hidden([([self.cls, *ids, self.sep], [0] * (len(ids) + 2)) for ids in pieces])
-        means = [rows[1 : 1 + len(ids)].mean(0) for rows, ids in zip(hidden, pieces)]
-        if self.lexical:
-            means = [torch.cat([mean, torch.zeros_like(mean)]) for mean in means]
-        return torch.stack(means)
+        d = self.bert.config.hidden_size
+        zeros = torch.zeros(d * (len(self.middle) + self.lexical))
+        return torch.stack([torch.cat([rows[1 : 1 + len(ids), :d].mean(0), zeros]) for rows, ids in zip(hidden, pieces)])
 
     def _with_words(self, rows: Tensor, pieces: Pieces, segment: int) -> Tensor:
-        """The rows of a sentence's words [n, d], followed by the words by themselves if they are wanted: [n, 2d]."""
+        """The rows of a sentence's words, followed by the words by themselves if they are wanted."""
         if not self.lexical:
             return rows
         ends = [*pieces.firsts[1:], len(pieces.ids)]
@@ -91,11 +91,13 @@ class Encoder(nn.Module):
         return tables.LayerNorm(sums)
 
     def _hidden(self, sequences: list[tuple[list[int], list[int]]]) -> Tensor:
-        """The last layer, [n_sequences, longest, d]; rows past a sequence's end mean nothing."""
+        """The last layer and the middle ones, [n_sequences, longest, d·(1 + middle)]; rows past a sequence's end mean nothing."""
         longest = max(len(ids) for ids, _ in sequences)
         pad = lambda rows: torch.tensor([row + [0] * (longest - len(row)) for row in rows])
-        return self.bert(
+        read = self.bert(
             input_ids=pad([ids for ids, _ in sequences]),
             token_type_ids=pad([segments for _, segments in sequences]),
             attention_mask=pad([[1] * len(ids) for ids, _ in sequences]),
-        ).last_hidden_state
+            output_hidden_states=True,
+        )
+        return torch.cat([read.last_hidden_state, *(read.hidden_states[layer].detach() for layer in self.middle)], 2)

@@ -37,6 +37,7 @@ class Settings:
     constrained: bool = False  # decode legal BIO only
     borrow: bool = False  # an I the support lacks borrows the words of its B
     lexical: bool = False  # the regression of `fitted` also sees words by themselves
+    middle: tuple[int, ...] = ()  # and the rows above these layers
     siblings: float = 0.0  # what it says for a tag that it says for the other tag of the slot
 
 
@@ -44,7 +45,7 @@ class Tagger(nn.Module):
     def __init__(self, directory: Path, settings: Settings, scale: float = 1.0, dropout: float = 0.0):
         super().__init__()
         self.settings = settings
-        self.encoder = Encoder(directory, dropout, settings.lexical)
+        self.encoder = Encoder(directory, dropout, settings.lexical, tuple(settings.middle))
         self.scale = nn.Parameter(torch.tensor(scale))  # λ
         self.transitions = crf.Collapsed()
         self.mix = nn.ParameterDict({name: torch.tensor(value) for name, value in MIX.items()})
@@ -80,7 +81,9 @@ class Tagger(nn.Module):
             pairs = self.encoder.paired(query_words, support_words)
             members = list(member.split([len(words) for words in support_words]))
         share = (s.siblings, tags) if s.siblings else None
-        return tags, [emissions(s.scorer, s.similarity, p, members, names, self.mix, share, s.lexical) for p in pairs]
+        n = sum(tag.startswith("B") for tag in all_tags) / sum(tag.startswith("B") for tag in tags)  # examples per label
+        beside = s.lexical, (len(s.middle), max(0.0, 1 - n**-0.5))
+        return tags, [emissions(s.scorer, s.similarity, p, members, names, self.mix, share, *beside) for p in pairs]
 
     def losses(self, support: list[Sentence], queries: list[Sentence]) -> list[Tensor]:
         """One loss per query; every gold tag must be in the support."""

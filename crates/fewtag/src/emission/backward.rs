@@ -68,7 +68,7 @@ impl EmissionScorer {
         };
         let groups = comparison.groups(queries);
         if let Some(mixed) = groups[0].references.as_mixed() {
-            let d_query = mixed.backward(groups[0].query, d_emissions, &mut gradients);
+            let d_query = mixed.backward((groups[0].query, support), d_emissions, &mut gradients);
             self.add_query_gradient(&mut gradients.queries, 0, &d_query);
             return gradients;
         }

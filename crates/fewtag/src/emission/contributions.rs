@@ -40,7 +40,7 @@ impl EmissionScorer {
         if let [Group { query, references }] = groups
             && let Some(mixed) = references.as_mixed()
         {
-            return mixed.contributions(query.row(j), tag);
+            return mixed.contributions(query.row(j), tag, support);
         }
         let of_group = |group: &Group| -> Vec<Contribution> {
             let ours = group.references.sums().of_tag(tag);

@@ -20,7 +20,6 @@
 //! A word's part of an emission is `(1 − g)·a_k·(s·a(q)·v_k − b·c·v_k + γ(q)) + g·ν·b_k·cos_k`; the first is its
 //! part of a prototype (see `contributions.rs`), and the parts sum to `E`, with those of the regression.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
@@ -28,7 +27,7 @@ use fewtag_kernels::softmax::weighed_softmax;
 use serde::{Deserialize, Serialize};
 
 use super::at_once::Factors;
-use super::ridge::{Ridge, RidgeGradients, Siblings};
+use super::ridge::{Ridge, RidgeGradients, Siblings, Voices};
 use super::similarity::{Side, inverse, norm};
 use super::{
     Contribution, EmissionScorer, ScorerKind, Source, SupportVectors, VectorGradients, vector_of,
@@ -100,11 +99,9 @@ impl Default for Mix {
 /// The words of one tag, and its name if that speaks too.
 #[derive(Debug, Clone)]
 pub(super) struct TagWords {
-    sources: Vec<Source>,
-    /// `[m, h]`
+    pub(super) sources: Vec<Source>,
+    /// Their last layer's rows, `[m, h]`.
     pub(super) vectors: Matrix,
-    /// What only the regression sees, if anything: the rows of middle layers and the words by themselves, `[m, d − h]`.
-    pub(super) beside: Option<Matrix>,
     /// `1/|v_k|`, `[m]`
     pub(super) inverse_lengths: Vec<f32>,
     /// `ln w_k`, `[m]`
@@ -159,13 +156,10 @@ impl MixedReferences {
             let name = names.then_some((Source::LabelName, scorer.mix.name));
             let name = name.filter(|_| support.is_named(tag));
             let (sources, log_weights): (Vec<Source>, Vec<f32>) = words.chain(name).unzip();
-            let part = |columns: Range<usize>| {
-                let row = |source: &Source| &vector_of(*source, tag, support)[columns.clone()];
-                Matrix::new(sources.iter().flat_map(row).copied().collect(), columns.len())
-            };
-            let (vectors, beside) = (part(0..width), (width < n_cols).then(|| part(width..n_cols)));
+            let row = |source: &Source| &vector_of(*source, tag, support)[..width];
+            let vectors = Matrix::new(sources.iter().flat_map(row).copied().collect(), width);
             let inverse_lengths = vectors.rows().map(|v| inverse(norm(v))).collect();
-            TagWords { sources, vectors, beside, inverse_lengths, log_weights }
+            TagWords { sources, vectors, inverse_lengths, log_weights }
         };
         let tags: Vec<TagWords> = support.members.of_tag.iter().enumerate().map(of_tag).collect();
         let is_fitted = scorer.kind == ScorerKind::Fitted;
@@ -173,7 +167,8 @@ impl MixedReferences {
         let shares = Siblings { of_tag: &siblings, share: scorer.siblings };
         let mut columns = vec![1.0; n_cols];
         columns[width..][..width * scorer.n_middle].fill(support.members.middle_share());
-        let ridge = is_fitted.then(|| Ridge::new(&tags, shares, scorer.mix, columns));
+        let voices = Voices { tags: &tags, support };
+        let ridge = is_fitted.then(|| Ridge::new(voices, shares, scorer.mix, columns));
         let factors = Arc::new(Factors::new(&tags, ridge.as_ref().map(Ridge::solutions), width));
         Self { scorer, tags, siblings, ridge, factors, width }
     }
@@ -187,7 +182,7 @@ impl MixedReferences {
     /// The gradients of the query `[n, d]`, of every support vector and of the learned numbers.
     pub(super) fn backward(
         &self,
-        query: &Matrix,
+        (query, support): (&Matrix, SupportVectors),
         d_emissions: &Matrix,
         gradients: &mut VectorGradients,
     ) -> Matrix {
@@ -208,7 +203,9 @@ impl MixedReferences {
             }
         }
         if let Some(ridge) = &self.ridge {
-            self.regression_backward(ridge, (query, d_emissions), &mut d_query, gradients);
+            let voices = Voices { tags: &self.tags, support };
+            let both = (query, d_emissions);
+            self.regression_backward((ridge, voices), both, &mut d_query, gradients);
         }
         d_query
     }
@@ -216,7 +213,7 @@ impl MixedReferences {
     /// Through `R`.
     fn regression_backward(
         &self,
-        ridge: &Ridge,
+        (ridge, voices): (&Ridge, Voices),
         (query, d_emissions): (&Matrix, &Matrix),
         d_query: &mut Matrix,
         gradients: &mut VectorGradients,
@@ -234,7 +231,7 @@ impl MixedReferences {
         }
         let siblings = Siblings { of_tag: &self.siblings, share: self.scorer.siblings };
         let RidgeGradients { vectors, ridge, name } =
-            ridge.backward(&self.tags, siblings, mix, &d_solution);
+            ridge.backward(voices, siblings, mix, &d_solution);
         gradients.mix.ridge += ridge;
         gradients.mix.name += name;
         for (t, (tag, d_vectors)) in self.tags.iter().zip(&vectors).enumerate() {
@@ -244,13 +241,19 @@ impl MixedReferences {
         }
     }
 
-    /// The parts of an emission of word `row`, in the order of the support.
-    pub(super) fn contributions(&self, row: &[f32], tag: usize) -> Vec<Contribution> {
+    /// The parts of an emission of word `row`, in the order of the support, which is the one that this was made of.
+    pub(super) fn contributions(
+        &self,
+        row: &[f32],
+        tag: usize,
+        support: SupportVectors,
+    ) -> Vec<Contribution> {
+        let voices = Voices { tags: &self.tags, support };
         let (t, q, tag) = (tag, self.query_word(row), &self.tags[tag]);
         let Some(found) = self.compare(&q, tag) else { return Vec::new() };
         let (gate, nu) = (self.scorer.mix.share(), self.scorer.mix.nearness.exp());
         let (stretch, shrink) = self.scorer.similarity.factors(&found.c);
-        let fitted = self.ridge.as_ref().map(|ridge| ridge.parts(row, t, tag));
+        let fitted = self.ridge.as_ref().map(|ridge| ridge.parts(row, t, voices));
         let rho = self.scorer.mix.regression.exp();
         let part = |(k, v): (usize, &[f32])| {
             let alike =
@@ -261,16 +264,22 @@ impl MixedReferences {
             Contribution { source: tag.sources[k], score }
         };
         let own = tag.vectors.rows().enumerate().map(part).collect();
-        self.with_sibling(own, row, t)
+        self.with_sibling(own, row, t, voices)
     }
 
     /// The parts of an emission with those that the other tag of its slot gives to the regression.
-    fn with_sibling(&self, own: Vec<Contribution>, row: &[f32], tag: usize) -> Vec<Contribution> {
+    fn with_sibling(
+        &self,
+        own: Vec<Contribution>,
+        row: &[f32],
+        tag: usize,
+        voices: Voices,
+    ) -> Vec<Contribution> {
         let share = self.scorer.siblings * self.scorer.mix.regression.exp();
         let sibling = self.siblings[tag].filter(|_| share > 0.0);
         let (Some(ridge), Some(sibling)) = (&self.ridge, sibling) else { return own };
-        let words = &self.tags[sibling];
-        let theirs = words.sources.iter().zip(ridge.parts(row, sibling, words));
+        let sources = &self.tags[sibling].sources;
+        let theirs = sources.iter().zip(ridge.parts(row, sibling, voices));
         let theirs =
             theirs.map(|(source, part)| Contribution { source: *source, score: share * part });
         let mut parts: Vec<Contribution> = own.into_iter().chain(theirs).collect();

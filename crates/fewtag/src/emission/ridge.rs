@@ -44,6 +44,7 @@ use fewtag_kernels::matmul::{Left, Panels, Product, Strips, View, Write};
 use rayon::prelude::*;
 
 use super::mixed::{Mix, TagWords};
+use super::{SupportVectors, vector_of};
 use crate::matrix::{Matrix, add_scaled, dot};
 
 /// So many vectors are multiplied at a time: bounds the memory of a large support.
@@ -59,6 +60,20 @@ pub(super) struct Ridge {
     solution: Matrix,
     /// `W_t + σ·W_t'`, `[L, d]`.
     shared: Matrix,
+}
+
+/// The words and names of all tags, whose whole vectors stand in the support.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Voices<'a> {
+    pub tags: &'a [TagWords],
+    pub support: SupportVectors<'a>,
+}
+
+impl<'a> Voices<'a> {
+    /// `v_k` of a tag, `[d]`.
+    fn vector(self, tag: usize, k: usize) -> &'a [f32] {
+        vector_of(self.tags[tag].sources[k], tag, self.support)
+    }
 }
 
 /// Which tags speak for each other, and how much.
@@ -95,14 +110,14 @@ pub(super) struct RidgeGradients {
 
 impl Ridge {
     /// `columns` are the `c` of every column, `[d]`.
-    pub(super) fn new(tags: &[TagWords], siblings: Siblings, mix: Mix, columns: Vec<f32>) -> Self {
-        let (weights, width) = (tags.iter().map(weights).collect::<Vec<_>>(), columns.len());
-        let inverse = Inverse::new(tags, &weights, mix.ridge.exp(), columns);
-        let mut solution = Matrix::zeros(tags.len(), width);
-        for (t, (tag, weights)) in tags.iter().zip(&weights).enumerate() {
+    pub(super) fn new(voices: Voices, siblings: Siblings, mix: Mix, columns: Vec<f32>) -> Self {
+        let (weights, width) = (voices.tags.iter().map(weights).collect::<Vec<_>>(), columns.len());
+        let inverse = Inverse::new(voices, &weights, mix.ridge.exp(), columns);
+        let mut solution = Matrix::zeros(weights.len(), width);
+        for (t, weights) in weights.iter().enumerate() {
             let mut sum = vec![0.0; width];
             for (k, w) in weights.iter().enumerate() {
-                tag.add_to(&mut sum, *w, k);
+                add_scaled(&mut sum, *w, voices.vector(t, k));
             }
             solution.row_mut(t).copy_from_slice(&inverse.solve(&sum));
         }
@@ -126,16 +141,16 @@ impl Ridge {
     }
 
     /// The parts of `q·W_t`, one for each of the tag's words and its name.
-    pub(super) fn parts(&self, q: &[f32], tag: usize, words: &TagWords) -> Vec<f32> {
+    pub(super) fn parts(&self, q: &[f32], tag: usize, voices: Voices) -> Vec<f32> {
         let solved = self.inverse.solve(q);
         let parts = self.weights[tag].iter().enumerate();
-        parts.map(|(k, w)| w * words.dot(&solved, k)).collect()
+        parts.map(|(k, w)| w * dot(&solved, voices.vector(tag, k))).collect()
     }
 
     /// The gradients from those of `W_t + σ·W_t'`, `[L, d]`.
     pub(super) fn backward(
         &self,
-        tags: &[TagWords],
+        voices: Voices,
         siblings: Siblings,
         mix: Mix,
         d_shared: &Matrix,
@@ -147,16 +162,16 @@ impl Ridge {
             solved.iter().map(Vec::as_slice).zip(self.solution.rows()).collect();
         let inner: f32 = both.iter().map(|(b, w)| self.inverse.inner(b, w)).sum();
         let zeros = |tag: &TagWords| Matrix::zeros(tag.vectors.n_rows(), d_solution.n_cols());
-        let vectors = tags.iter().map(zeros).collect();
+        let vectors = voices.tags.iter().map(zeros).collect();
         let mut gradients = RidgeGradients { vectors, ridge: -mix.ridge.exp() * inner, name: 0.0 };
-        for (t, tag) in tags.iter().enumerate() {
+        for (t, tag) in voices.tags.iter().enumerate() {
             let slopes = tag.weight_slopes();
             for (k, &weight) in self.weights[t].iter().enumerate() {
-                let d_v = gradients.vectors[t].row_mut(k);
-                let mut d_weight = tag.dot(&solved[t], k);
+                let (v, d_v) = (voices.vector(t, k), gradients.vectors[t].row_mut(k));
+                let mut d_weight = dot(&solved[t], v);
                 add_scaled(d_v, weight, &solved[t]);
                 for (b, w) in &both {
-                    let (by_b, by_w) = (tag.dot(b, k), tag.dot(w, k));
+                    let (by_b, by_w) = (dot(b, v), dot(w, v));
                     add_scaled(d_v, -weight * by_w, b);
                     add_scaled(d_v, -weight * by_b, w);
                     d_weight -= by_b * by_w;
@@ -176,26 +191,6 @@ fn weights(tag: &TagWords) -> Vec<f32> {
 }
 
 impl TagWords {
-    /// `v_k`, in one or two pieces.
-    fn row(&self, k: usize) -> (&[f32], &[f32]) {
-        (self.vectors.row(k), self.beside.as_ref().map_or(&[], |beside| beside.row(k)))
-    }
-
-    /// `x·v_k`.
-    fn dot(&self, x: &[f32], k: usize) -> f32 {
-        let (first, second) = self.row(k);
-        let (x, y) = x.split_at(first.len());
-        dot(x, first) + dot(y, second)
-    }
-
-    /// `sum += factor·v_k`.
-    fn add_to(&self, sum: &mut [f32], factor: f32, k: usize) {
-        let (first, second) = self.row(k);
-        let (sum, rest) = sum.split_at_mut(first.len());
-        add_scaled(sum, factor, first);
-        add_scaled(rest, factor, second);
-    }
-
     /// `ω_k`.
     fn counts(&self) -> Vec<f32> {
         self.log_weights.iter().map(|log| log.exp()).collect()
@@ -232,10 +227,11 @@ enum System {
 }
 
 impl Inverse {
-    fn new(tags: &[TagWords], weights: &[Vec<f32>], lambda: f32, columns: Vec<f32>) -> Self {
+    fn new(voices: Voices, weights: &[Vec<f32>], lambda: f32, columns: Vec<f32>) -> Self {
         let c = &columns;
-        let rows = tags.iter().zip(weights).flat_map(|(tag, w)| {
-            w.iter().enumerate().map(move |(k, w)| Weighed { row: tag.row(k), c, weight: *w })
+        let rows = weights.iter().enumerate().flat_map(|(t, w)| {
+            let weighed = move |(k, w): (usize, &f32)| (voices.vector(t, k), *w);
+            w.iter().enumerate().map(weighed).map(|(v, weight)| Weighed { v, c, weight })
         });
         Self { system: System::new(&rows.collect::<Vec<_>>(), lambda, c.len()), columns }
     }
@@ -290,7 +286,7 @@ impl System {
 
 /// `v_k`, `c` and `w_k`.
 struct Weighed<'a> {
-    row: (&'a [f32], &'a [f32]),
+    v: &'a [f32],
     c: &'a [f32],
     weight: f32,
 }
@@ -298,7 +294,7 @@ struct Weighed<'a> {
 impl Weighed<'_> {
     /// `C·v_k`.
     fn values(&self) -> impl Iterator<Item = f32> {
-        self.row.0.iter().chain(self.row.1).zip(self.c).map(|(v, c)| v * c)
+        self.v.iter().zip(self.c).map(|(v, c)| v * c)
     }
 }
 

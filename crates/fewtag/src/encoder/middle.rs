@@ -41,7 +41,9 @@ fn side_by_side(first: &[f32], others: &[Vec<f32>], h: usize) -> Vec<f32> {
     let mut values = Vec::with_capacity(first.len() * (1 + others.len()));
     for (n, row) in first.chunks_exact(h).enumerate() {
         values.extend_from_slice(row);
-        others.iter().for_each(|other| values.extend_from_slice(&other[n * h..][..h]));
+        for other in others {
+            values.extend_from_slice(&other[n * h..][..h]);
+        }
     }
     values
 }
