@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use fewtag::Tagger;
 
 /// The most that the file takes: some 170,000 words of examples.
-const MOST_BYTES: u64 = 256 << 20;
+const MOST_BYTES: u64 = 768 << 20;
 
 /// Whether to use it
 #[derive(Debug, clap::Args)]

@@ -49,6 +49,8 @@ use crate::matrix::{Matrix, add_scaled, dot};
 
 /// So many vectors are multiplied at a time: bounds the memory of a large support.
 const GROUP: usize = 4096;
+/// So many columns of them by as many others: what one task computes.
+const COLUMNS: usize = 192;
 
 /// The regression of one support set.
 #[derive(Debug, Clone)]
@@ -258,7 +260,7 @@ impl System {
             return Self::Whole(Root::new(&s, width));
         }
         let n = rows.len();
-        let vectors = Matrix::new(rows.iter().flat_map(Weighed::values).collect(), width);
+        let vectors = Matrix::new(stacked(rows, width, |_| 1.0), width);
         let mut m = products(&vectors);
         for (i, row) in rows.iter().enumerate() {
             m[i * n + i] += lambda / row.weight;
@@ -298,20 +300,44 @@ impl Weighed<'_> {
     }
 }
 
-/// `Σ w_k·(C·v_k)·(C·v_k)ᵀ`, `[d, d]`.
+/// `Σ w_k·(C·v_k)·(C·v_k)ᵀ`, `[d, d]`; what lies far below the diagonal is not computed.
 fn gram(rows: &[Weighed], width: usize) -> Vec<f32> {
     let mut sum = vec![0.0; width * width];
-    let (mut strips, mut panels) = (Strips::default(), Panels::default());
     for group in rows.chunks(GROUP) {
-        let plain: Vec<f32> = group.iter().flat_map(Weighed::values).collect();
-        let weighed: Vec<f32> =
-            group.iter().flat_map(|row| row.values().map(|x| row.weight * x)).collect();
-        strips.pack_transposed(View::new(&plain, width));
-        panels.pack(View::new(&weighed, width));
-        let left = Left::Strips(&strips);
-        Product { left, right: &panels, write: Write::Add }.into(&mut sum);
+        let plain = stacked(group, width, |_| 1.0);
+        let weighed = stacked(group, width, |row| row.weight);
+        let packed = |i| {
+            let mut panels = Panels::default();
+            panels.pack(block(&weighed, width, i));
+            panels
+        };
+        let panels: Vec<Panels> =
+            (0..width.div_ceil(COLUMNS)).into_par_iter().map(packed).collect();
+        sum.par_chunks_mut(COLUMNS * width).enumerate().for_each(|(i, sum)| {
+            let mut strips = Strips::default();
+            strips.pack_transposed(block(&plain, width, i));
+            for (j, right) in panels.iter().enumerate().skip(i) {
+                let product = Product { left: Left::Strips(&strips), right, write: Write::Add };
+                product.into_cols(&mut sum[j * COLUMNS..], width);
+            }
+        });
     }
     sum
+}
+
+/// The columns of task `i`.
+fn block(values: &[f32], width: usize, i: usize) -> View<'_> {
+    View::new(values, width).cols(i * COLUMNS, COLUMNS.min(width - i * COLUMNS))
+}
+
+/// The rows `C·v_k`, each times a factor, `[n, d]`.
+fn stacked(rows: &[Weighed], width: usize, factor: impl Fn(&Weighed) -> f32 + Sync) -> Vec<f32> {
+    let mut values = vec![0.0; rows.len() * width];
+    values.par_chunks_exact_mut(width).zip(rows).for_each(|(into, row)| {
+        let factor = factor(row);
+        into.iter_mut().zip(row.values()).for_each(|(into, x)| *into = factor * x);
+    });
+    values
 }
 
 /// `V·Vᵀ`, `[n, n]`.

@@ -231,7 +231,7 @@ fn all_cases(seed: u64) -> Vec<Case> {
     let scorers = kinds.flat_map(|(kind, similarity)| {
         [0.0, 0.5].map(|label_names| EmissionScorer { similarity, label_names, ..scorer(kind) })
     });
-    let more = [(true, 0, 0.0), (false, 0, 0.4), (true, 0, 0.4), (false, 1, 0.0), (true, 2, 0.4)];
+    let more = [(true, 0, 0.0), (false, 0, 0.4), (true, 0, 0.4), (false, 2, 0.0), (true, 1, 0.4)];
     let more = more.into_iter().flat_map(|(lexical, n_middle, siblings)| {
         let (fitted, similarity) = (scorer(ScorerKind::Fitted), Similarity::Projection);
         [0.0, 0.5].map(|label_names| EmissionScorer {
