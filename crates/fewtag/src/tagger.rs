@@ -133,6 +133,7 @@ impl Tagger {
     /// [`Error::Setting`] if they make no sense.
     pub fn with_settings(&self, settings: ModelSettings) -> Result<Self> {
         settings.check()?;
+        check_middle(self.engine.config(), &settings)?;
         check_embeddings(&*self.engine, &settings)?;
         Ok(Self { settings, ..self.clone() })
     }
@@ -263,6 +264,15 @@ fn check_embeddings(engine: &dyn Engine, settings: &ModelSettings) -> Result<()>
     Ok(())
 }
 
+/// Refuses middle layers that an encoder of this shape does not have.
+fn check_middle(config: &BertConfig, settings: &ModelSettings) -> Result<()> {
+    if settings.middle.last().is_some_and(|&layer| layer >= config.num_hidden_layers) {
+        let problem = "must be layers below the encoder's last";
+        return Err(Error::Setting { setting: "middle", problem });
+    }
+    Ok(())
+}
+
 /// Checks that settings, tokenizer and an encoder of this shape belong together; gives the tokenizer as they want it.
 pub(crate) fn fitting(
     config: &BertConfig,
@@ -270,10 +280,7 @@ pub(crate) fn fitting(
     settings: &ModelSettings,
 ) -> Result<WordPieces> {
     settings.check()?;
-    if settings.middle.last().is_some_and(|&layer| layer >= config.num_hidden_layers) {
-        let problem = "must be layers below the encoder's last";
-        return Err(Error::Setting { setting: "middle", problem });
-    }
+    check_middle(config, settings)?;
     if settings.case && config.type_vocab_size < 2 * Shape::COUNT {
         let problem = "needs an encoder with rows for the shapes of words";
         return Err(Error::Setting { setting: "case", problem });

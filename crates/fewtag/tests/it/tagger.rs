@@ -43,7 +43,14 @@ fn all_settings() -> Vec<ModelSettings> {
             ..nmn.clone()
         };
         let mixed = ModelSettings { scorer: ScorerKind::Mixed, case: true, ..prototype(context) };
-        [nmn, nearest, prototype(context), mixed]
+        let fitted = ModelSettings {
+            scorer: ScorerKind::Fitted,
+            lexical: true,
+            middle: vec![1],
+            siblings: 0.5,
+            ..prototype(context)
+        };
+        [nmn, nearest, prototype(context), mixed, fitted]
     };
     CONTEXTS.into_iter().flat_map(of_context).collect()
 }
@@ -325,4 +332,24 @@ fn an_engine_that_cannot_train_tags_as_well_and_is_not_saved() {
         let refusal = model::save(&only, target.path(), Storage::F32);
         assert!(matches!(refusal, Err(Error::NothingToSave)));
     }
+}
+
+#[test]
+fn a_middle_layer_that_the_encoder_lacks_is_refused_with_the_setting() {
+    let fitted = |middle: &[usize]| ModelSettings {
+        scorer: ScorerKind::Fitted,
+        middle: middle.to_vec(),
+        ..prototype(Context::Separate)
+    };
+    // The encoder has two layers.
+    let with_one = tagger(fitted(&[1]));
+    let refusal = with_one.with_settings(fitted(&[2])).err().unwrap().to_string();
+    assert!(refusal.contains("`middle` must be layers below the encoder's last"), "{refusal}");
+    let episode = &episodes()[0];
+    let emissions = |tagger: &Tagger| {
+        let adapted = tagger.adapt(&episode.support).unwrap();
+        adapted.score(&queries(episode)[0]).unwrap().emissions().clone()
+    };
+    let without = with_one.with_settings(fitted(&[])).unwrap();
+    assert_ne!(emissions(&with_one), emissions(&without), "it is heard");
 }
