@@ -106,9 +106,8 @@ impl LowerRows {
             }
             let pieces = batch.pieces()[at.clone()].into();
             let rows = rows.values()[at.start * width..at.end * width].into();
-            if kept.rows.insert(pieces, rows).is_none() {
-                kept.n_numbers += n;
-            }
+            let replaced = kept.rows.insert(pieces, rows).map_or(0, |rows| rows.len());
+            kept.n_numbers = kept.n_numbers + n - replaced;
         }
     }
 }

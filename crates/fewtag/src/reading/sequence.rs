@@ -35,7 +35,7 @@ impl Sequence {
     #[must_use]
     pub fn alone(sentence: &Pieces, tokenizer: &WordPieces) -> Self {
         let wanted = sentence.first.iter().map(|first| first + 1).collect();
-        Self { pieces: framed(sentence, tokenizer), wanted, is_mean: false, ..Self::default() }
+        Self { pieces: framed(sentence, tokenizer), wanted, ..Self::default() }
     }
 
     /// `[CLS] name [SEP]`: one row, the mean over the pieces of a label's name.
@@ -55,7 +55,7 @@ impl Sequence {
         let of_query = query.first.iter().map(|first| first + 1);
         let of_support = support.first.iter().map(|first| first + start);
         let wanted = of_query.chain(of_support).collect();
-        Self { pieces, wanted, is_mean: false, ..Self::default() }
+        Self { pieces, wanted, ..Self::default() }
     }
 
     /// The same sequence, whose rows are followed by those of these layers.
