@@ -174,11 +174,15 @@ def emission_file() -> dict:
         emission_case(context, "fitted", "projection", weight, sentences, queries, keys, names, above, 0.4)
         for context, weight in itertools.product(CONTEXTS, (0.0, 0.5))
     ]
+    cases += [
+        emission_case(context, scorer, "projection", 0.5, sentences, queries, keys, names, above, fade=0.7)
+        for context, scorer in itertools.product(CONTEXTS, ("mixed", "fitted"))
+    ]
     vectors = {"queries": numbers(queries), "keys": [numbers(k) for k in keys], "names": numbers(names)}
     return {"tags": TAGS, "support": sentences} | vectors | {"above": numbers(above), "mix": MIX, "cases": cases}
 
 
-def emission_case(context, scorer, kind, weight, sentences, queries, keys, names, above, share=0.0) -> dict:
+def emission_case(context, scorer, kind, weight, sentences, queries, keys, names, above, share=0.0, fade=0.0) -> dict:
     """`d_*`: the gradient of Σ above · emissions. Separate context reads the query once: the first of `queries`."""
     leaves = [x.clone().requires_grad_() for x in [queries, names, *keys]]
     q, c, k = leaves[0], leaves[1], leaves[2:]
@@ -186,11 +190,14 @@ def emission_case(context, scorer, kind, weight, sentences, queries, keys, names
     pairs = list(zip(q, k)) if context == "paired" else [(q[0], torch.cat(k))]
     members = members if context == "paired" else [torch.cat(members)]
     mix = {name: torch.tensor(value, dtype=torch.float64, requires_grad=True) for name, value in MIX.items()}
-    scores = emissions(scorer, kind, pairs, members, (weight, c) if weight else None, mix, (share, TAGS) if share else None)
+    begins = lambda tags: sum(tag[0] == "B" for tag in tags)
+    examples = sum(map(begins, sentences)) / begins(TAGS)  # per label
+    others = {"share": (share, TAGS) if share else None, "near_worth": examples**-fade}
+    scores = emissions(scorer, kind, pairs, members, (weight, c) if weight else None, mix, **others)
     below = torch.autograd.grad((scores * above).sum(), leaves + list(mix.values()), materialize_grads=True)
     below, d_mix = below[: len(leaves)], below[len(leaves) :]
     case = {"context": context, "scorer": scorer, "similarity": kind, "label_names": weight}
-    case |= {"siblings": share} if share else {}
+    case |= ({"siblings": share} if share else {}) | ({"fade": fade} if fade else {})
     case |= {"emissions": numbers(scores), "d_queries": numbers(below[0] if context == "paired" else below[0][:1])}
     case |= {"d_keys": [numbers(x) for x in below[2:]], "d_names": numbers(below[1]) if weight else None}
     return case | ({"d_mix": dict(zip(MIX, map(numbers, d_mix)))} if scorer in ("mixed", "fitted") else {})
@@ -237,8 +244,9 @@ SCALE = 0.5
 
 
 def fitted(context: str, label_names: float, middle: tuple[int, ...] = ()) -> Settings:
-    """The regression with words by themselves and siblings, and rows of middle layers."""
-    return Settings(context, "fitted", "projection", label_names, borrow=True, lexical=True, middle=middle, siblings=0.5)
+    """The regression with words by themselves and siblings, and rows of middle layers with nearest words that fade."""
+    beyond = {"lexical": True, "middle": middle, "siblings": 0.5, "fade": 0.5 if middle else 0.0}
+    return Settings(context, "fitted", "projection", label_names, borrow=True, **beyond)
 
 
 def answers(encoder: Path, read: list[episodes.Episode], settings: Settings) -> dict:

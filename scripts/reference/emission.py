@@ -27,8 +27,9 @@ def similarity(kind: str, q: Tensor, c: Tensor) -> Tensor:
             return dot / length - length / 2
 
 
-def mixed(kind: str, query: Tensor, words: Tensor, name: Tensor | None, mix: dict[str, Tensor]) -> Tensor:
-    """One tag: a prototype that attends to the query and the nearest words, [n]. `mix` holds logarithms, and a logit."""
+def mixed(kind: str, query: Tensor, words: Tensor, name: Tensor | None, mix: dict[str, Tensor], near_worth: float) -> Tensor:
+    """One tag: a prototype that attends to the query and the nearest words, whose share is multiplied by `near_worth`, [n]. `mix`
+    holds logarithms, and a logit."""
     vectors, weights = words, torch.zeros(len(words), dtype=words.dtype)
     if name is not None:
         vectors, weights = torch.cat([words, name[None]]), torch.cat([weights, mix["name"][None]])
@@ -36,7 +37,7 @@ def mixed(kind: str, query: Tensor, words: Tensor, name: Tensor | None, mix: dic
     attention = torch.softmax(mix["attention"].exp() * dots + weights, 1)
     prototypes = attention @ vectors
     near = torch.softmax(mix["sharpness"].exp() * cosines + weights, 1)
-    gate = torch.sigmoid(mix["gate"])
+    gate = near_worth * torch.sigmoid(mix["gate"])
     prototype = torch.stack([similarity(kind, q[None], c[None])[0, 0] for q, c in zip(query, prototypes)])
     return (1 - gate) * prototype + gate * mix["nearness"].exp() * (near * cosines).sum(1)
 
@@ -74,11 +75,13 @@ def emissions(
     share: tuple[float, list[str]] | None = None,
     lexical: bool = False,
     middle: tuple[int, float] = (0, 0.0),
+    near_worth: float = 1.0,
 ) -> Tensor:
     """[n, L]. `names` = (weight, label-name vectors [L, d]) is mixed into prototypes; `mix` is what `mixed` and `fitted` learn.
 
     `share` = (σ, tags) lets the regression of `fitted` speak for the other tag of a slot; if `lexical`, only it sees the
-    last part of every vector, and with `middle` = (number of layers, worth) that number of parts between.
+    last part of every vector, and with `middle` = (number of layers, worth) that number of parts between. The share of the
+    nearest words is multiplied by `near_worth`.
     """
     if scorer in ("mixed", "fitted"):
         query = torch.stack([q for q, _ in pairs]).mean(0)
@@ -87,7 +90,8 @@ def emissions(
         tags = [(words[c > 0], name(t)) for t, c in enumerate(columns)]
         width = query.shape[1] // (1 + middle[0] + lexical)
         first = lambda x: None if x is None else x[..., :width]
-        scores = torch.stack([mixed(kind, first(query), first(words), first(name), mix) for words, name in tags], 1)
+        near = mix, near_worth
+        scores = torch.stack([mixed(kind, first(query), first(words), first(name), *near) for words, name in tags], 1)
         if scorer == "mixed":
             return scores
         columns = torch.ones(query.shape[1], dtype=query.dtype)

@@ -39,6 +39,7 @@ class Settings:
     lexical: bool = False  # the regression of `fitted` also sees words by themselves
     middle: tuple[int, ...] = ()  # and the rows above these layers
     siblings: float = 0.0  # what it says for a tag that it says for the other tag of the slot
+    fade: float = 0.0  # the power of the examples per label by which the share of the nearest words falls
 
 
 class Tagger(nn.Module):
@@ -82,7 +83,7 @@ class Tagger(nn.Module):
             members = list(member.split([len(words) for words in support_words]))
         share = (s.siblings, tags) if s.siblings else None
         n = sum(tag.startswith("B") for tag in all_tags) / sum(tag.startswith("B") for tag in tags)  # examples per label
-        beside = s.lexical, (len(s.middle), max(0.0, 1 - n**-0.5))
+        beside = s.lexical, (len(s.middle), max(0.0, 1 - n**-0.5)), max(1.0, n) ** -s.fade
         return tags, [emissions(s.scorer, s.similarity, p, members, names, self.mix, share, *beside) for p in pairs]
 
     def losses(self, support: list[Sentence], queries: list[Sentence]) -> list[Tensor]:

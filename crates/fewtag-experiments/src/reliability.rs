@@ -74,7 +74,7 @@ mod tests {
         let mut bins = [Bin::default(); 10];
         bins[7] = Bin { spans: 100, right: 50, probability: 75.0 };
         bins[9] = Bin { spans: 25, right: 25, probability: 25.0 };
-        let temperature = Temperature { base: 1.0, growth: 0.0 };
+        let temperature = Temperature::ONE;
         let reliability = Reliability { temperature, bins };
         let panels = ["1 shot", "a<b"].map(|title| (title.to_owned(), &reliability));
         let svg = file("honest?", &panels);

@@ -192,6 +192,9 @@ pub enum Error {
         "this model's engine only tags and keeps no weights: save the model that it was made of"
     )]
     NothingToSave,
+    /// Models whose weights mean different things.
+    #[error("only models of one kind can be averaged, and their {what} differ")]
+    NotAlike { what: &'static str },
     /// A weight that a file of the wanted storage cannot hold.
     #[error("tensor `{tensor}` holds a value that is not finite, or too large for {storage}")]
     Unstorable { tensor: String, storage: Storage },

@@ -157,7 +157,61 @@ pub fn save(tagger: &Tagger, dir: &Path, storage: Storage) -> Result<()> {
     write("fewtag.json", &json(&description))
 }
 
-/// Changes the temperature of the model in `dir` and its growth, and nothing else.
+/// The mean of models that were trained from the same encoder with other seeds: every weight and every number of the head.
+/// Its settings are those of the first. Their temperature fits the first alone: calibrate anew.
+///
+/// Such a mean is often better than each of them, and costs no more. Source: Wortsman et al. (2022), "Model soups".
+///
+/// # Errors
+///
+/// [`Error::NotAlike`] if the models differ in more than their numbers, [`Error::NothingToSave`] if the engine of one keeps no
+/// weights.
+///
+/// # Panics
+///
+/// If there is no model.
+pub fn average(models: &[Tagger]) -> Result<Tagger> {
+    let (first, share) = (&models[0], 1.0 / models.len() as f64);
+    let mut weights = first.engine().to_save().ok_or(Error::NothingToSave)?.clone();
+    let mut head = *first.head();
+    let zeros = |values: &[f32]| vec![0.0; values.len()];
+    let (mut sum, mut head_sum) = (zeros(weights.values()), zeros(head.as_slice()));
+    let pieces = first.word_pieces().to_json()?;
+    for model in models {
+        let parameters = model.engine().to_save().ok_or(Error::NothingToSave)?;
+        let unlike = |what| Err(Error::NotAlike { what });
+        if parameters.config() != weights.config() {
+            return unlike("encoders");
+        }
+        if model.word_pieces().to_json()? != pieces {
+            return unlike("word pieces");
+        }
+        if kind(model.settings()) != kind(first.settings()) {
+            return unlike("settings");
+        }
+        let add = |sum: &mut [f64], values: &[f32]| {
+            sum.iter_mut().zip(values).for_each(|(sum, x)| *sum += share * f64::from(*x));
+        };
+        add(&mut sum, parameters.values());
+        add(&mut head_sum, model.head().as_slice());
+    }
+    let write = |into: &mut [f32], sum: &[f64]| {
+        into.iter_mut().zip(sum).for_each(|(x, sum)| *x = *sum as f32);
+    };
+    write(weights.values_mut(), &sum);
+    write(head.as_mut_slice(), &head_sum);
+    let engine = Arc::new(Bert::new(weights)?);
+    Tagger::new(engine, first.word_pieces().clone(), first.settings().clone(), head)
+}
+
+/// The settings without where λ started and how probabilities were made honest.
+fn kind(settings: &ModelSettings) -> ModelSettings {
+    let mut settings = ModelSettings { scale: ModelSettings::default().scale, ..settings.clone() };
+    Temperature::ONE.put_into(&mut settings);
+    settings
+}
+
+/// Changes the temperature of the model in `dir`, and nothing else.
 ///
 /// # Errors
 ///
@@ -165,8 +219,7 @@ pub fn save(tagger: &Tagger, dir: &Path, storage: Storage) -> Result<()> {
 pub fn set_temperature(dir: &Path, temperature: Temperature) -> Result<()> {
     let path = dir.join("fewtag.json");
     let mut description = Description::from_json(&file::read(&path)?, &path)?;
-    description.settings.temperature = temperature.base;
-    description.settings.temperature_growth = temperature.growth;
+    temperature.put_into(&mut description.settings);
     description.settings.check()?;
     file::write_atomically(&path, &json(&description))
 }
@@ -280,9 +333,47 @@ mod tests {
     }
 
     #[test]
+    fn an_average_lies_between_and_is_a_model_like_any_other() {
+        let settings = ModelSettings { temperature: 3.0, scale: 0.3, ..tiny().settings().clone() };
+        let other = from_encoder(&encoder_dir(), settings.clone(), 2).unwrap();
+        let mut parameters = other.engine().to_save().unwrap().clone();
+        parameters.values_mut().iter_mut().for_each(|x| *x *= 2.0);
+        let (engine, pieces) = (Arc::new(Bert::new(parameters).unwrap()), other.word_pieces());
+        let other = Tagger::new(engine, pieces.clone(), settings, *other.head()).unwrap();
+        let mean = average(&[tiny(), other.clone(), tiny()]).unwrap();
+        assert_eq!(mean.settings(), tiny().settings());
+        let values = |tagger: &Tagger| tagger.engine().to_save().unwrap().values().to_vec();
+        let heads = [&tiny(), &other, &mean].map(|tagger| tagger.head().as_slice().to_vec());
+        let weights = [&tiny(), &other, &mean].map(values);
+        for [first, second, mean] in [heads, weights] {
+            for ((a, b), found) in first.iter().zip(&second).zip(&mean) {
+                let expected = (2.0 * a + b) / 3.0;
+                assert!((found - expected).abs() <= 1e-6 * expected.abs().max(1.0), "{a} {b}");
+            }
+        }
+        let dir = tempfile::tempdir().unwrap();
+        save(&mean, dir.path(), Storage::Int8).unwrap();
+        assert!(load(dir.path()).is_ok());
+    }
+
+    #[test]
+    fn models_of_different_kinds_are_not_averaged() {
+        let with = |settings| from_encoder(&encoder_dir(), settings, 1).unwrap();
+        let other = with(ModelSettings { borrow: true, ..tiny().settings().clone() });
+        let refused = average(&[tiny(), other]).err().unwrap().to_string();
+        assert!(refused.contains("settings differ"), "{refused}");
+        let cased = with(ModelSettings { case: true, ..tiny().settings().clone() });
+        let refused = average(&[tiny(), cased]).err().unwrap().to_string();
+        assert!(refused.contains("encoders differ"), "{refused}");
+        let dir = saved(Storage::Int8);
+        let int8 = load_with(dir.path(), Precision::Int8).unwrap();
+        assert!(matches!(average(&[tiny(), int8]), Err(Error::NothingToSave)));
+    }
+
+    #[test]
     fn the_temperature_can_be_set_alone() {
         let dir = saved(Storage::Int8);
-        let at = |base| Temperature { base, growth: 0.0 };
+        let at = |base| Temperature { base, ..Temperature::ONE };
         set_temperature(dir.path(), at(2.5)).unwrap();
         let settings = ModelSettings { temperature: 2.5, ..tiny().settings().clone() };
         assert_eq!(*load(dir.path()).unwrap().settings(), settings);

@@ -60,6 +60,10 @@ pub struct ModelSettings {
     /// What a word of `B` says in that regression for `I` of its slot, and one of `I` for `B`: from 0 to 1.
     #[serde(skip_serializing_if = "is_default")]
     pub siblings: f32,
+    /// How fast the nearest words of the mixed and the fitted scorer give way to prototypes as examples come: by `n^−fade` with
+    /// `n` examples per label, from 0 (not at all) to 1.
+    #[serde(skip_serializing_if = "is_default")]
+    pub fade: f32,
     /// The factor λ of the emissions; where it starts, if it is learned.
     pub scale: f32,
     /// Whether λ is learned.
@@ -69,6 +73,16 @@ pub struct ModelSettings {
     /// The temperature is multiplied by the number of examples per label to this power.
     #[serde(skip_serializing_if = "is_default")]
     pub temperature_growth: f32,
+    /// The temperature is multiplied by this where names alone speak for the labels, and by the less the nearer to one example
+    /// per label.
+    #[serde(skip_serializing_if = "is_one")]
+    pub temperature_of_names: f32,
+}
+
+/// Factors that older models lack are not written while they change nothing.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_one(factor: &f32) -> bool {
+    (factor - 1.0).abs() < f32::EPSILON
 }
 
 /// Settings that older models lack are not written while they are off.
@@ -92,11 +106,13 @@ impl Default for ModelSettings {
             lexical: false,
             middle: Vec::new(),
             siblings: 0.0,
+            fade: 0.0,
             // The paper draws it from U(0, 1), where dot products of BERT vectors, around 100, saturate.
             scale: 0.05,
             learn_scale: true,
             temperature: 1.0,
             temperature_growth: 0.0,
+            temperature_of_names: 1.0,
         }
     }
 }
@@ -124,6 +140,12 @@ impl ModelSettings {
         if self.siblings > 0.0 && self.scorer != ScorerKind::Fitted {
             return refuse("siblings", "needs `scorer = \"fitted\"`");
         }
+        if !(0.0..=1.0).contains(&self.fade) {
+            return refuse("fade", "is a power and must lie between 0 and 1");
+        }
+        if self.fade > 0.0 && !self.scorer.is_mixed() {
+            return refuse("fade", "needs `scorer = \"mixed\"` or `\"fitted\"`");
+        }
         if self.lexical && self.scorer != ScorerKind::Fitted {
             return refuse("lexical", "needs `scorer = \"fitted\"`");
         }
@@ -142,6 +164,9 @@ impl ModelSettings {
         if !(-2.0..=2.0).contains(&self.temperature_growth) {
             return refuse("temperature_growth", "is a power and must lie between -2 and 2");
         }
+        if !(self.temperature_of_names.is_finite() && self.temperature_of_names > 0.0) {
+            return refuse("temperature_of_names", "must be a positive number");
+        }
         if !self.scale.is_finite() {
             return refuse("scale", "must be a number");
         }
@@ -151,16 +176,18 @@ impl ModelSettings {
     /// The emission scorer that these settings and a trained head describe.
     #[must_use]
     pub(crate) fn emission_scorer(&self, head: &Head) -> EmissionScorer {
-        let Self { scorer: kind, similarity, label_names, lexical, siblings, .. } = *self;
-        let n_middle = self.middle.len();
-        EmissionScorer { kind, similarity, label_names, lexical, n_middle, siblings, mix: head.mix }
+        let Self { scorer: kind, similarity, label_names, lexical, siblings, fade, .. } = *self;
+        let (n_middle, mix) = (self.middle.len(), head.mix);
+        EmissionScorer { kind, similarity, label_names, lexical, n_middle, siblings, fade, mix }
     }
 
     /// The temperature with so many examples per label.
     #[must_use]
     pub(crate) fn temperature_at(&self, examples_per_label: f32) -> f32 {
+        let n = examples_per_label;
         // A name is worth something too.
-        self.temperature * examples_per_label.max(0.5).powf(self.temperature_growth)
+        let of_examples = n.max(0.5).powf(self.temperature_growth);
+        self.temperature * of_examples * self.temperature_of_names.powf((1.0 - n).max(0.0))
     }
 
     /// The tags that a support set lets a word have: those it shows, and every `I` that may borrow.
@@ -205,13 +232,31 @@ mod tests {
         assert!(refusal("label_names = 1.5").contains("between 0 and 1"));
         assert!(refusal("lexical = true").contains("`lexical` needs `scorer = \"fitted\"`"));
         assert!(refusal("scorer = \"fitted\"\nsiblings = 2.0").contains("between 0 and 1"));
+        assert!(refusal("fade = 0.3").contains("`fade` needs `scorer = \"mixed\"`"));
+        assert!(refusal("scorer = \"mixed\"\nfade = -0.1").contains("between 0 and 1"));
         assert!(refusal("middle = [1]").contains("`middle` needs `scorer = \"fitted\"`"));
         for layers in ["[0]", "[2, 1]", "[1, 1]"] {
             let refusal = refusal(&format!("scorer = \"fitted\"\nmiddle = {layers}"));
             assert!(refusal.contains("`middle` must be numbers of layers"), "{refusal}");
         }
         assert!(refusal("temperature = 0.0").contains("`temperature` must be a positive"));
+        assert!(refusal("temperature_of_names = -1.0").contains("`temperature_of_names` must"));
         assert!(refusal("scale = nan").contains("`scale`"));
         assert!(ModelSettings::default().check().is_ok());
+    }
+
+    #[test]
+    fn names_have_a_temperature_that_gives_way_to_the_first_example() {
+        let settings = ModelSettings {
+            temperature: 3.0,
+            temperature_growth: 0.5,
+            temperature_of_names: 4.0,
+            ..ModelSettings::default()
+        };
+        let of_half = 3.0 * 0.5_f32.sqrt();
+        for (n, expected) in [(0.0, of_half * 4.0), (0.5, of_half * 2.0), (1.0, 3.0), (4.0, 6.0)] {
+            let found = settings.temperature_at(n);
+            assert!((found - expected).abs() < 1e-5, "{n}: {found} instead of {expected}");
+        }
     }
 }

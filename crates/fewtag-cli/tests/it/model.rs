@@ -19,6 +19,20 @@ fn a_converted_model_is_smaller_and_works() {
 }
 
 #[test]
+fn an_average_of_two_seeds_is_a_model_and_never_replaces_one_of_them() {
+    let models = [model(1), model(2)];
+    let [one, two] = models.each_ref().map(|model| path(model, ""));
+    let both = path(&models[0], "both");
+    let said = success(&["model", "average", &one, &two, "--out", &both]);
+    assert!(said.contains("the mean of 2 models"), "{said}");
+    success(&["evaluate", &both, &testdata("tiny-episodes.json")]);
+    let again = failure(&["model", "average", &one, &two, "--out", &both], 1);
+    assert!(again.contains("--force"), "{again}");
+    failure(&["model", "average", &one, &two, "--out", &two, "--force"], 1);
+    failure(&["model", "average", &one, "--out", &both], 2);
+}
+
+#[test]
 fn calibration_changes_the_temperature_and_no_tag() {
     let (model, episodes) = (model(1), testdata("tiny-episodes.json"));
     let dir = path(&model, "");
@@ -36,6 +50,27 @@ fn calibration_changes_the_temperature_and_no_tag() {
     assert!((rows[1]["temperature"].as_f64().unwrap() - after).abs() < 1e-6);
     assert_ne!(before["settings"]["temperature"].as_f64(), Some(after));
     assert_eq!(tags(), tags_before);
+}
+
+#[test]
+fn names_alone_are_calibrated_apart() {
+    let model = tempfile::tempdir().unwrap();
+    crate::tune::save_model(model.path(), |tagger| tagger);
+    let (dir, episodes) = (path(&model, ""), testdata("tiny-episodes.json"));
+    let calibrated = |more: &[&str]| {
+        success(&[&["model", "calibrate", &dir, &episodes], more].concat());
+        json(&std::fs::read_to_string(path(&model, "fewtag.json")).unwrap())["settings"].clone()
+    };
+    let shown = calibrated(&[]);
+    assert!(shown.get("temperature_of_names").is_none(), "{shown}");
+    let both = calibrated(&["--names-only", &episodes]);
+    assert!(both["temperature_of_names"].as_f64().is_some(), "{both}");
+    assert_eq!(both["temperature"], shown["temperature"]);
+    let nameless = self::model(1);
+    let nameless = path(&nameless, "");
+    let message =
+        failure(&["model", "calibrate", &nameless, &episodes, "--names-only", &episodes], 1);
+    assert!(message.contains("label names"), "{message}");
 }
 
 #[test]

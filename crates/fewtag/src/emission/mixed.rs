@@ -13,6 +13,9 @@
 //! may mean several things, and more examples never blur it. The name counts as `κ` words: alone it is the whole
 //! prototype, and it fades as examples come. With `α = 0` that is `(κ·name + Σ words) / (κ + n)`.
 //!
+//! The nearest words say most when there are few: with `n` examples per label on average, at least one, and the setting `fade`,
+//! `g·n^−fade` stands for `g`.
+//!
 //! `α, β, ν, κ, ρ, λ > 0` and `0 < g < 1` are learned; [`Mix`] holds their logarithms and the logit of `g`.
 //! In paired context the query is the mean of its readings, as for prototypes. Where vectors have more than the last layer's row,
 //! `P` and `N` look at that alone.
@@ -118,7 +121,10 @@ impl TagWords {
 /// What the support says, tag by tag.
 #[derive(Debug, Clone)]
 pub(super) struct MixedReferences {
+    /// Its `gate` is as faded as the support is large.
     scorer: EmissionScorer,
+    /// The derivative of its `gate` by the one that is learned.
+    gate_slope: f32,
     tags: Vec<TagWords>,
     /// The other tag of its slot, `[L]`.
     siblings: Vec<Option<usize>>,
@@ -148,7 +154,10 @@ struct Comparison {
 }
 
 impl MixedReferences {
-    pub(super) fn new(scorer: EmissionScorer, support: SupportVectors, n_cols: usize) -> Self {
+    pub(super) fn new(learned: EmissionScorer, support: SupportVectors, n_cols: usize) -> Self {
+        let n = support.members.n_examples();
+        let (mix, gate_slope) = learned.mix.faded(n.powf(-learned.fade));
+        let scorer = EmissionScorer { mix, ..learned };
         let width = n_cols / (1 + scorer.n_middle + usize::from(scorer.lexical));
         let names = scorer.label_vectors(support).is_some();
         let of_tag = |(tag, words): (usize, &Vec<super::WordAt>)| {
@@ -166,11 +175,11 @@ impl MixedReferences {
         let siblings = support.members.siblings.clone();
         let shares = Siblings { of_tag: &siblings, share: scorer.siblings };
         let mut columns = vec![1.0; n_cols];
-        columns[width..][..width * scorer.n_middle].fill(support.members.middle_share());
+        columns[width..][..width * scorer.n_middle].fill(1.0 - n.sqrt().recip());
         let voices = Voices { tags: &tags, support };
         let ridge = is_fitted.then(|| Ridge::new(voices, shares, scorer.mix, columns));
         let factors = Arc::new(Factors::new(&tags, ridge.as_ref().map(Ridge::solutions), width));
-        Self { scorer, tags, siblings, ridge, factors, width }
+        Self { scorer, gate_slope, tags, siblings, ridge, factors, width }
     }
 
     /// The emissions `[n, L]` of a query `[n, d]`.
@@ -187,6 +196,7 @@ impl MixedReferences {
         gradients: &mut VectorGradients,
     ) -> Matrix {
         let mut d_query = Matrix::zeros(query.n_rows(), query.n_cols());
+        let mut d_mix = Mix::ZERO;
         for (t, tag) in self.tags.iter().enumerate() {
             let mut d_vectors = Matrix::zeros(tag.vectors.n_rows(), self.width);
             for (j, row) in query.rows().enumerate() {
@@ -195,13 +205,15 @@ impl MixedReferences {
                 let Some(found) = self.compare(&q, tag).filter(|_| d != 0.0) else { continue };
                 let mut back =
                     Backward { tag, q: &q, found, d_q: &mut d_query.row_mut(j)[..self.width] };
-                back.prototype(self.scorer, d, &mut d_vectors, &mut gradients.mix);
-                back.nearest(self.scorer.mix, d, &mut d_vectors, &mut gradients.mix);
+                back.prototype(self.scorer, d, &mut d_vectors, &mut d_mix);
+                back.nearest(self.scorer.mix, d, &mut d_vectors, &mut d_mix);
             }
             for (source, d) in tag.sources.iter().zip(d_vectors.rows()) {
                 add_scaled(gradients.of(*source, t), 1.0, d);
             }
         }
+        d_mix.gate *= self.gate_slope;
+        add_scaled(gradients.mix.as_mut_slice(), 1.0, d_mix.as_slice());
         if let Some(ridge) = &self.ridge {
             let voices = Voices { tags: &self.tags, support };
             let both = (query, d_emissions);
@@ -399,6 +411,16 @@ impl Mix {
     /// `g`.
     fn share(self) -> f32 {
         1.0 / (1.0 + (-self.gate).exp())
+    }
+
+    /// With `g` times `factor`, which is at most 1, and the derivative of its `gate` by this one.
+    fn faded(self, factor: f32) -> (Self, f32) {
+        if factor >= 1.0 {
+            return (self, 1.0);
+        }
+        let g = self.share();
+        let faded = g * factor;
+        (Self { gate: (faded / (1.0 - faded)).ln(), ..self }, (1.0 - g) / (1.0 - faded))
     }
 
     /// `E` without the regression.

@@ -71,7 +71,7 @@ pub enum ScorerKind {
 
 impl ScorerKind {
     /// Whether a prototype that attends to the query has a part in it.
-    fn is_mixed(self) -> bool {
+    pub(crate) fn is_mixed(self) -> bool {
         matches!(self, Self::Mixed | Self::Fitted)
     }
 
@@ -97,6 +97,8 @@ pub struct EmissionScorer {
     pub n_middle: usize,
     /// What the words of `B` say in that regression for `I` of their slot, and the other way round, 0 to 1.
     pub siblings: f32,
+    /// How fast the nearest words give way as examples come: by `n^−fade` with `n` examples per label.
+    pub fade: f32,
     /// What [`ScorerKind::Mixed`] and [`ScorerKind::Fitted`] have learned.
     pub mix: Mix,
 }
@@ -170,10 +172,9 @@ impl Members {
         Self { of_tag, named, siblings, n_begins, n_slots }
     }
 
-    /// `1 − 1/√n` of `n` examples per label, 0 below one: how much middle layers have to say.
-    fn middle_share(&self) -> f32 {
-        let n = self.n_begins as f32 / self.n_slots.max(1) as f32;
-        (1.0 - n.sqrt().recip()).max(0.0)
+    /// `n`: how many examples a label has on average, and at least one.
+    fn n_examples(&self) -> f32 {
+        (self.n_begins as f32 / self.n_slots.max(1) as f32).max(1.0)
     }
 }
 

@@ -150,7 +150,8 @@ impl Case {
             .collect();
         let total: f64 = vectors.iter().map(nearness).sum();
         let near = vectors.iter().map(|one| nearness(one) * naive(Similarity::Cosine, &q, &one.0));
-        let gate = 1.0 / (1.0 + f64::from(-MIX.gate).exp());
+        // Three spans of two slots.
+        let gate = 1.5_f64.powf(-f64::from(self.scorer.fade)) / (1.0 + f64::from(-MIX.gate).exp());
         (1.0 - gate) * naive(self.scorer.similarity, &q, &centre)
             + gate * nu * near.sum::<f64>() / total
     }
@@ -232,16 +233,15 @@ fn all_cases(seed: u64) -> Vec<Case> {
         [0.0, 0.5].map(|label_names| EmissionScorer { similarity, label_names, ..scorer(kind) })
     });
     let more = [(true, 0, 0.0), (false, 0, 0.4), (true, 0, 0.4), (false, 2, 0.0), (true, 1, 0.4)];
-    let more = more.into_iter().flat_map(|(lexical, n_middle, siblings)| {
-        let (fitted, similarity) = (scorer(ScorerKind::Fitted), Similarity::Projection);
-        [0.0, 0.5].map(|label_names| EmissionScorer {
-            similarity,
-            label_names,
-            lexical,
-            n_middle,
-            siblings,
-            ..fitted
-        })
+    let more = more.into_iter().map(|(lexical, n_middle, siblings)| {
+        let fitted = scorer(ScorerKind::Fitted);
+        EmissionScorer { lexical, n_middle, siblings, ..fitted }
+    });
+    let fading = [ScorerKind::Mixed, ScorerKind::Fitted]
+        .map(|kind| EmissionScorer { fade: 0.7, ..scorer(kind) });
+    let more = more.chain(fading).flat_map(|scorer| {
+        let similarity = Similarity::Projection;
+        [0.0, 0.5].map(|label_names| EmissionScorer { similarity, label_names, ..scorer })
     });
     let scorers = scorers.chain(more);
     let contexts = |scorer| [1, 3].map(|n_queries| Case::new(scorer, &support, n_queries, seed));
@@ -345,6 +345,7 @@ fn scorer(kind: ScorerKind) -> EmissionScorer {
         lexical: false,
         n_middle: 0,
         siblings: 0.0,
+        fade: 0.0,
         mix: MIX,
     }
 }
@@ -456,22 +457,21 @@ fn each_source_is_told_once_in_the_order_of_the_support() {
 }
 
 #[test]
-fn middle_layers_are_silent_with_one_example_and_speak_up_with_more() {
-    let share = |sentences: &[&str]| {
+fn examples_are_counted_by_label_and_are_never_fewer_than_one() {
+    let n_examples = |sentences: &[&str]| {
         let support = support(sentences);
-        Members::new(&support, support.tag_set()).middle_share()
+        Members::new(&support, support.tag_set()).n_examples()
     };
     let tags = TagSet::new(&["O", "B-a", "I-a"].map(|tag| tag.parse().unwrap()));
-    let nobody = Members::of([], &small_support(), &tags).middle_share();
-    let shares = [
+    let nobody = Members::of([], &small_support(), &tags).n_examples();
+    let counts = [
         nobody,
-        share(&["O B-a I-a", "B-b"]),
-        share(&["B-a", "B-b", "B-b", "B-c"]),
-        share(&["B-a I-a B-a O B-a B-a"]),
-        share(&["B-a"; 16]),
+        n_examples(&["O B-a I-a", "B-b"]),
+        n_examples(&["B-a", "B-b", "B-b", "B-c"]),
+        n_examples(&["B-a I-a B-a O B-a B-a"]),
+        n_examples(&["B-a"; 16]),
     ];
-    let expected = [0.0, 0.0, 1.0 - 0.75_f32.sqrt(), 0.5, 0.75];
-    for (share, expected) in shares.into_iter().zip(expected) {
-        assert!((share - expected).abs() < 1e-6, "{shares:?}");
+    for (count, expected) in counts.into_iter().zip([1.0, 1.0, 4.0 / 3.0, 4.0, 16.0]) {
+        assert!((count - expected).abs() < 1e-6, "{counts:?}");
     }
 }

@@ -1,11 +1,12 @@
 //! Making probabilities honest: of the spans that are given 80 %, 80 % should be right.
 //!
-//! Two numbers are fitted on episodes that the model was not trained on: the temperature τ, by which all
-//! scores are divided before they become probabilities, and its growth η with the number `n` of examples per label.
-//! They change no tag. With `pₖ` the probability of the k-th predicted span, and `yₖ` whether it is right,
+//! Three numbers are fitted on episodes that the model was not trained on: the temperature τ, by which all
+//! scores are divided before they become probabilities, its growth η with the number `n` of examples per label, and the factor
+//! γ where names alone speak. They change no tag. With `pₖ` the probability of the k-th predicted span, and `yₖ` whether it is
+//! right,
 //!
 //! ```text
-//! pₖ at the temperature τ·n^η       τ, η = argmin −Σₖ yₖ·log pₖ + (1 − yₖ)·log(1 − pₖ)
+//! pₖ at the temperature τ·n^η, with names alone γ·τ·½^η       τ, η, γ = argmin −Σₖ yₖ·log pₖ + (1 − yₖ)·log(1 − pₖ)
 //! ```
 //!
 //! Source: Guo et al. (2017), "On calibration of modern neural networks".
@@ -31,12 +32,30 @@ pub struct Temperature {
     pub base: f32,
     /// The power of the number of examples per label that it is multiplied by.
     pub growth: f32,
+    /// What it is multiplied by where names alone speak.
+    pub of_names: f32,
+}
+
+impl Temperature {
+    /// Scores as they are.
+    pub const ONE: Self = Self { base: 1.0, growth: 0.0, of_names: 1.0 };
+
+    /// Makes it that of a model.
+    pub(crate) fn put_into(self, settings: &mut ModelSettings) {
+        settings.temperature = self.base;
+        settings.temperature_growth = self.growth;
+        settings.temperature_of_names = self.of_names;
+    }
 }
 
 impl From<&ModelSettings> for Temperature {
     /// That of a model.
     fn from(settings: &ModelSettings) -> Self {
-        Self { base: settings.temperature, growth: settings.temperature_growth }
+        Self {
+            base: settings.temperature,
+            growth: settings.temperature_growth,
+            of_names: settings.temperature_of_names,
+        }
     }
 }
 
@@ -85,34 +104,54 @@ impl Predictions {
     }
 
     /// The temperature with the smallest log loss; 1 if no span was predicted. It grows with the examples only if the
-    /// episodes have supports of different sizes.
+    /// episodes have supports of different sizes, and is another for names alone only if there are episodes of these.
     #[must_use]
     pub fn best_temperature(&self) -> Temperature {
-        if self.queries.iter().all(|query| query.spans.is_empty()) {
-            return Temperature { base: 1.0, growth: 0.0 };
+        let is_named = |query: &&Query| query.examples_per_label == 0.0 && !query.spans.is_empty();
+        let named: Vec<&Query> = self.queries.iter().filter(is_named).collect();
+        let shown: Vec<&Query> =
+            self.queries.iter().filter(|q| q.examples_per_label > 0.0).collect();
+        let fitted = self.best_of_examples(&shown);
+        if named.is_empty() {
+            return fitted;
         }
+        let loss =
+            |log: f64| self.log_loss(&named, Temperature { of_names: log.exp() as f32, ..fitted });
+        Temperature {
+            of_names: minimum(RANGE.0.ln()..RANGE.1.ln(), 15, loss).exp() as f32,
+            ..fitted
+        }
+    }
+
+    /// That of queries with examples.
+    fn best_of_examples(&self, queries: &[&Query]) -> Temperature {
+        if queries.iter().all(|query| query.spans.is_empty()) {
+            return Temperature::ONE;
+        }
+        let at = |base: f32, growth: f32| Temperature { base, growth, of_names: 1.0 };
         let base_for = |growth: f32| {
-            let loss = |log: f64| self.log_loss(Temperature { base: log.exp() as f32, growth });
+            let loss = |log: f64| self.log_loss(queries, at(log.exp() as f32, growth));
             minimum(RANGE.0.ln()..RANGE.1.ln(), 15, loss).exp() as f32
         };
-        let sizes = || self.queries.iter().map(|query| query.examples_per_label);
+        let sizes = || queries.iter().map(|query| query.examples_per_label);
         let spread = sizes().fold(0.0, f32::max) / sizes().fold(f32::INFINITY, f32::min).max(0.5);
         let growth = if spread < 2.0 {
             0.0
         } else {
             let loss = |growth: f64| {
                 let growth = growth as f32;
-                self.log_loss(Temperature { base: base_for(growth), growth })
+                self.log_loss(queries, at(base_for(growth), growth))
             };
             minimum(-1.0..1.0, 10, loss) as f32
         };
-        Temperature { base: base_for(growth), growth }
+        at(base_for(growth), growth)
     }
 
     /// How honest the probabilities are at a temperature.
     #[must_use]
     pub fn reliability(&self, temperature: Temperature) -> Reliability {
-        Reliability::of(temperature, self.probabilities(temperature))
+        let queries: Vec<&Query> = self.queries.iter().collect();
+        Reliability::of(temperature, self.probabilities(&queries, temperature))
     }
 
     /// What became of the sentences in which there is nothing to find.
@@ -127,14 +166,15 @@ impl Predictions {
         found
     }
 
-    fn log_loss(&self, temperature: Temperature) -> f64 {
-        self.probabilities(temperature).into_iter().map(|(p, right)| log_loss(p, right)).sum()
+    fn log_loss(&self, queries: &[&Query], temperature: Temperature) -> f64 {
+        let probabilities = self.probabilities(queries, temperature);
+        probabilities.into_iter().map(|(p, right)| log_loss(p, right)).sum()
     }
 
-    fn probabilities(&self, temperature: Temperature) -> Vec<(f64, bool)> {
-        let Temperature { base: temperature, growth: temperature_growth } = temperature;
-        let settings = ModelSettings { temperature, temperature_growth, ..self.settings.clone() };
-        let of_query = |query: &Query| {
+    fn probabilities(&self, queries: &[&Query], temperature: Temperature) -> Vec<(f64, bool)> {
+        let mut settings = self.settings.clone();
+        temperature.put_into(&mut settings);
+        let of_query = |query: &&Query| {
             let Query { examples_per_label, tags, emissions, spans, right, .. } = query;
             let temperature = settings.temperature_at(*examples_per_label);
             let settings = ModelSettings { temperature, ..settings.clone() };
@@ -142,7 +182,7 @@ impl Predictions {
             probabilities.into_iter().map(f64::from).zip(right.iter().copied()).collect::<Vec<_>>()
         };
         // Collected in order, so that sums do not depend on the threads.
-        self.queries.par_iter().map(of_query).collect::<Vec<_>>().into_iter().flatten().collect()
+        queries.par_iter().map(of_query).collect::<Vec<_>>().into_iter().flatten().collect()
     }
 }
 
@@ -180,7 +220,7 @@ mod tests {
     use crate::tag::Tag;
     use crate::transition::TransitionMode;
 
-    const ONE: Temperature = Temperature { base: 1.0, growth: 0.0 };
+    const ONE: Temperature = Temperature::ONE;
 
     /// One-word sentences whose word is `B-a` with the odds `exp(score / temperature)`.
     fn predictions(temperature: f64) -> Predictions {
@@ -221,6 +261,21 @@ mod tests {
         }
         let found = growing_predictions(1.0, 0.5).best_temperature();
         assert!((found.growth - 0.5).abs() < 0.2, "{found:?}");
+    }
+
+    #[test]
+    fn names_alone_have_a_temperature_of_their_own() {
+        let mut all = predictions(2.0);
+        let mut named = predictions(6.0).queries;
+        for query in &mut named {
+            query.examples_per_label = 0.0;
+        }
+        all.queries.append(&mut named);
+        let found = all.best_temperature();
+        let apart = |found: f32, wanted: f32| (found / wanted).ln().abs();
+        assert!(apart(found.base, 2.0) < 0.3 && apart(found.of_names, 3.0) < 0.5, "{found:?}");
+        let unnamed = predictions(2.0).best_temperature();
+        assert!((unnamed.of_names - 1.0).abs() < f32::EPSILON, "{unnamed:?}");
     }
 
     #[test]

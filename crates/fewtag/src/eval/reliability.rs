@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn the_expected_error_follows_its_formula() {
         let spans = vec![(0.85, true), (0.95, true), (0.91, false), (0.1, false), (1.0, true)];
-        let temperature = Temperature { base: 1.0, growth: 0.0 };
+        let temperature = Temperature::ONE;
         let reliability = Reliability::of(temperature, spans);
         assert_eq!(reliability.bins.map(|bin| bin.spans), [0, 1, 0, 0, 0, 0, 0, 0, 1, 3]);
         // By hand: |0.1 − 0|·1/5 + |0.85 − 1|·1/5 + |2.86/3 − 2/3|·3/5.

@@ -359,7 +359,8 @@ mod tests {
                 };
                 all.push(settings.clone());
                 if scorer == Fitted {
-                    let lexical = ModelSettings { lexical: true, siblings: 0.5, ..settings };
+                    let lexical =
+                        ModelSettings { lexical: true, siblings: 0.5, fade: 0.5, ..settings };
                     all.push(lexical.clone());
                     all.push(ModelSettings { middle: vec![1], ..lexical });
                 }

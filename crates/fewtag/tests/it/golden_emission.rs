@@ -31,6 +31,8 @@ struct Case {
     label_names: f32,
     #[serde(default)]
     siblings: f32,
+    #[serde(default)]
+    fade: f32,
     emissions: Rows,
     d_queries: Vec<Rows>,
     d_keys: Vec<Rows>,
@@ -58,6 +60,7 @@ fn emissions_and_their_gradients_agree_with_pytorch() {
             lexical: false,
             n_middle: 0,
             siblings: case.siblings,
+            fade: case.fade,
             mix: file.mix,
         };
         // Separate context reads the query once.

@@ -42,8 +42,7 @@ fn storage() -> impl TypedValueParser<Value = Storage> {
 /// Runs the command, writing both sizes to `out`.
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
     let inputs = Inputs::new([]).and_model(&args.model);
-    let files = ["fewtag.json", "config.json", "tokenizer.json", "model.safetensors"];
-    args.force.check_directory(&inputs, &args.out, &files)?;
+    args.force.check_directory(&inputs, &args.out, &super::FILES)?;
     model::save(&model::load(&args.model)?, &args.out, args.storage)?;
     for dir in [&args.model, &args.out] {
         writeln!(out, "{:>12} bytes  {}", weight_bytes(dir)?, dir.display())?;
