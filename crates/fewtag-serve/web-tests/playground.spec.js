@@ -42,7 +42,7 @@ test("the whole loop: create, label, tag, explain, correct, export, restart", as
   await addExample(page, "i want to hear blue in green tonight", ["blue", "green", "track"], ["tonight", "tonight", "time"]);
   await expect(page.locator("#examples li")).toHaveCount(3);
 
-  const lines = ["could you play some billie holiday please", "wake me up with caravan this evening", "wake him up with caravan tonight"];
+  const lines = ["could you play some billie holiday please", "wake me up with sade this evening", "wake him up with sade tonight"];
   await page.getByLabel("Text to tag").fill(lines.join("\n"));
   const first = answer(page, "billie");
   const second = answer(page, "evening");
@@ -62,13 +62,13 @@ test("the whole loop: create, label, tag, explain, correct, export, restart", as
   await select(page, second.locator(".sentence"), "this", "evening");
   await page.locator("#picker").getByRole("button", { name: "time" }).click();
   await expect(second).not.toContainText("Corrected by you"); // The answer was right before.
-  await run(second, "artist").getByText("caravan", { exact: true }).click();
+  await run(second, "artist").getByText("sade", { exact: true }).click();
   await second.getByRole("group", { name: "Correct this tag" }).getByRole("button", { name: "track" }).click();
   await expect(second).toContainText("Corrected by you");
-  await expect(run(third, "artist")).toContainText("caravan");
+  await expect(run(third, "artist")).toContainText("sade");
   await second.getByRole("button", { name: "Add to examples" }).click();
-  await expect(run(example(page, "caravan"), "track")).toContainText("caravan");
-  await expect(run(third, "track")).toContainText("caravan");
+  await expect(run(example(page, "sade"), "track")).toContainText("sade");
+  await expect(run(third, "track")).toContainText("sade");
   await expect(third).toContainText("Changed by the last example");
 
   await page.getByRole("button", { name: "Export" }).click();
@@ -78,7 +78,7 @@ test("the whole loop: create, label, tag, explain, correct, export, restart", as
   expect(file.suggestedFilename()).toBe("jazz.txt");
   const exported = await readFile(await file.path(), "utf8");
   expect(exported).toContain("put [take five](track) by [dave brubeck](artist) on repeat");
-  expect(exported).toContain("wake me up with [caravan](track) [this evening](time)");
+  expect(exported).toContain("wake me up with [sade](track) [this evening](time)");
 
   await server.stop();
   await server.start();
@@ -86,7 +86,7 @@ test("the whole loop: create, label, tag, explain, correct, export, restart", as
   await expect(page.locator("#examples li")).toHaveCount(4);
   await expect(page.getByLabel("Domain", { exact: true })).toHaveValue("jazz");
   await expect(run(example(page, "dave brubeck"), "track")).toContainText("take five");
-  await expect(run(answer(page, "tonight"), "track")).toContainText("caravan");
+  await expect(run(answer(page, "tonight"), "track")).toContainText("sade");
 });
 
 test("two clicks add one example", async ({ page, server }) => {
@@ -203,7 +203,7 @@ test("undo takes back step by step: a label, a removal, an import", async ({ pag
   await expect(page.locator("#examples li")).toHaveCount(2);
 
   await page.getByRole("button", { name: "Import" }).click();
-  const buffer = Buffer.from("sing [la vie en rose](track)\nsing [caravan](track)\n");
+  const buffer = Buffer.from("sing [la vie en rose](track)\nsing [sade](track)\n");
   await page.getByLabel("File").setInputFiles({ name: "more.txt", mimeType: "text/plain", buffer });
   await page.getByRole("dialog").getByRole("button", { name: "Import" }).click();
   await expect(page.locator("#examples li")).toHaveCount(4);
