@@ -7,7 +7,8 @@
 For each dev domain 20 episodes of 20 queries are drawn at the largest number of shots; for every smaller number a support set is drawn from
 the large one, by the same algorithm. So an episode has the same queries at every number, and its examples are among those of the larger
 ones: differences are paired. A number of shots is left out for a domain in which fewer than half of the labels occur in so
-many sentences, or which has no queries left. What was judged is kept in --work and not judged again.
+many sentences, or which has no queries left. What was judged is kept in --work and not judged again. The exit status is 1 where
+more examples are worse.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import json
 import pathlib
 import statistics
 import subprocess
+import sys
 import tempfile
 
 from run import ROOT, SEED, chosen, difference, episode_f1, row
@@ -43,11 +45,13 @@ def main():
         left_out += [f"{name} at {shots} shots: {reason}" for shots, reason in reasons.items()]
         judge = lambda shots, episodes: episode_f1(arguments, arguments.model, episodes, f"growth-{name.replace('/', '-')}-{shots}")
         scores[name] = {shots: judge(shots, episodes) for shots, episodes in drawn.items()}
-    page = "\n".join(pages(arguments, scores, left_out))
+    found = [fall for name, of_shots in scores.items() for fall in falls(name, of_shots)]
+    page = "\n".join(pages(arguments, scores, found, left_out))
     if arguments.out:
         arguments.out.write_text(page + "\n")
     else:
         print(page)
+    return 1 if found else 0
 
 
 def nested(arguments, name):
@@ -111,7 +115,7 @@ def sample(arguments, corpus, shots, n_episodes, n_queries, out):
     return subprocess.run([arguments.fewtag, "sample", str(corpus), *map(str, settings)], capture_output=True, text=True)
 
 
-def pages(arguments, scores, left_out):
+def pages(arguments, scores, found, left_out):
     command = f"python3 benchmarks/accuracy/growth.py --split {arguments.split} --shots {' '.join(map(str, arguments.shots))}"
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     yield f"`{command}` at {commit}: mean F1 over {EPISODES} episodes of {QUERIES} queries a domain, the same queries at every number of shots, seed {SEED}.\n"
@@ -120,7 +124,6 @@ def pages(arguments, scores, left_out):
     for name, of_shots in scores.items():
         yield row(name, [f"{statistics.mean(of_shots[shots]):.1f}" if shots in of_shots else "–" for shots in arguments.shots])
     yield ""
-    found = [fall for name, of_shots in scores.items() for fall in falls(name, of_shots)]
     yield f"More examples are worse by more than {TOLERATED:.0f} point in {len(found)} of {sum(len(s) - 1 for s in scores.values() if s)} places:\n" if found else (
         f"Nowhere are more examples worse by more than {TOLERATED:.0f} point."
     )
@@ -144,4 +147,4 @@ def falls(name, of_shots):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

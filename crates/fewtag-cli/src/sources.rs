@@ -14,12 +14,20 @@ use crate::progress::warn;
 ///
 /// Refuses to print into one of them, and to read standard input twice.
 pub(crate) fn files(paths: &[PathBuf], wanted: Wanted) -> anyhow::Result<Vec<PathBuf>> {
-    let n_standard = paths.iter().filter(|path| is_standard_input(path)).count();
-    ensure!(n_standard < 2, "`-` stands twice, but standard input can be read only once");
+    refuse_standard_input_twice(paths)?;
     let Found { files, left_out } = data::find(paths, wanted)?;
     warn_of_left_out(&left_out);
     Inputs::new(&files).refuse_standard_output()?;
     Ok(files)
+}
+
+/// Refuses to read standard input twice.
+pub(crate) fn refuse_standard_input_twice<'a>(
+    paths: impl IntoIterator<Item = &'a PathBuf>,
+) -> anyhow::Result<()> {
+    let n_standard = paths.into_iter().filter(|path| is_standard_input(path)).count();
+    ensure!(n_standard < 2, "`-` stands twice, but standard input can be read only once");
+    Ok(())
 }
 
 /// Tells which files of directories are no data.

@@ -2,11 +2,11 @@
 //! seconds where `fewtag evaluate` costs minutes.
 //!
 //! ```text
-//! variants MODEL_DIRECTORY EPISODES... [-- CHANGES]...       EPISODES: a directory of episode files, one column of the table
-//! variants models/default dev-1 dev-5 dev-20 -- settings.fade=0.3 -- settings.fade=0.3,head.mix.name=0.5
+//! variants MODEL_DIRECTORY EPISODES... [-- CHANGE...]...       EPISODES: a directory of episode files, one column of the table
+//! variants models/default dev-1 dev-5 dev-20 -- settings.fade=0.3 -- settings.middle=[8] head.mix.name=0.5
 //! ```
 //!
-//! Changes are those of `fewtag.json`. The first row is F1 of the model as it is, the mean over the domains; the others are
+//! A change is one of `fewtag.json`. The first row is F1 of the model as it is, the mean over the domains; the others are
 //! differences from it with their standard error over domains, and in brackets how many domains gain.
 
 use std::collections::HashMap;
@@ -15,9 +15,10 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use fewtag::data::{self, Format, Wanted};
 use fewtag::encoder::{BertConfig, Engine, PackedBatch, Piece, Precision};
 use fewtag::eval::{EpisodeScore, Summary, evaluate};
-use fewtag::{Episode, Matrix, Tagger, data};
+use fewtag::{Episode, Matrix, Tagger};
 use serde_json::Value;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -26,7 +27,7 @@ fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut groups = arguments.split(|argument| argument == "--");
     let Some([model, columns @ ..]) = groups.next() else {
-        return Err("expected: MODEL_DIRECTORY EPISODES... [-- CHANGES]...".into());
+        return Err("expected: MODEL_DIRECTORY EPISODES... [-- CHANGE...]...".into());
     };
     let model = Path::new(model);
     let described = serde_json::from_slice(&std::fs::read(model.join("fewtag.json"))?)?;
@@ -45,30 +46,31 @@ fn main() -> Outcome<()> {
     writeln!(out, "| as it is | {} |", means.collect::<Vec<_>>().join(" | "))?;
     for changes in groups {
         let mut changed = described.clone();
-        for change in changes.iter().flat_map(|changes| changes.split(',')) {
+        for change in changes {
             apply(&mut changed, change)?;
         }
         let found = f1(&changed)?;
         let cells = found.iter().zip(&plain).map(|(now, before)| difference(now, before));
-        writeln!(out, "| {} | {} |", changes.join(","), cells.collect::<Vec<_>>().join(" | "))?;
+        writeln!(out, "| {} | {} |", changes.join(" "), cells.collect::<Vec<_>>().join(" | "))?;
     }
     Ok(())
 }
 
 /// The episodes of all files of a directory.
 fn episodes(dir: &str) -> Outcome<Vec<Episode>> {
-    let files = std::fs::read_dir(dir)?.map(|entry| Ok(entry?.path()));
-    let mut files = files.collect::<std::io::Result<Vec<_>>>()?;
-    files.sort();
+    let files = data::find(&[dir.into()], Wanted::Only(Format::Episodes))?.files;
     let read: Vec<Vec<Episode>> =
         files.iter().map(|file| data::read_episodes(file)).collect::<Result<_, _>>()?;
     Ok(read.into_iter().flatten().collect())
 }
 
-/// `a.b.c=VALUE` in JSON.
+/// `settings.a=VALUE` or `head.a.b=VALUE`, in JSON.
 fn apply(described: &mut Value, change: &str) -> Outcome<()> {
     let (path, value) =
         change.split_once('=').ok_or_else(|| format!("`{change}` is not KEY=VALUE"))?;
+    if !(path.starts_with("settings.") || path.starts_with("head.")) {
+        return Err(format!("`{path}` is neither `settings.…` nor `head.…`").into());
+    }
     let place = path.split('.').fold(described, |at, key| &mut at[key]);
     *place = serde_json::from_str(value)?;
     Ok(())
@@ -88,12 +90,12 @@ fn difference(now: &[f64], before: &[f64]) -> String {
 }
 
 /// A sequence with the rows that are wanted of it.
-type Wanted = (Vec<Piece>, Vec<usize>, Vec<usize>);
+type AskedFor = (Vec<Piece>, Vec<usize>, Vec<usize>);
 
 /// An encoder that remembers.
 struct ReadOnce {
     tagger: Tagger,
-    known: Mutex<HashMap<Wanted, Matrix>>,
+    known: Mutex<HashMap<AskedFor, Matrix>>,
 }
 
 impl ReadOnce {

@@ -193,8 +193,10 @@ pub enum Error {
     )]
     NothingToSave,
     /// Models whose weights mean different things.
-    #[error("only models of one kind can be averaged, and their {what} differ")]
-    NotAlike { what: &'static str },
+    #[error(
+        "only models of one kind can be averaged, and {what} of model {number} is not that of the first"
+    )]
+    NotAlike { what: String, number: usize },
     /// A weight that a file of the wanted storage cannot hold.
     #[error("tensor `{tensor}` holds a value that is not finite, or too large for {storage}")]
     Unstorable { tensor: String, storage: Storage },

@@ -24,6 +24,7 @@ use crate::transition::{CollapsedTransitions, TransitionMode, TransitionStart};
 
 /// The learned numbers above the encoder: 29 of them. A gradient of a head is another head.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[repr(C)]
 pub struct Head {
     /// The factor λ of the emissions.

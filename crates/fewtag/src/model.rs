@@ -177,17 +177,17 @@ pub fn average(models: &[Tagger]) -> Result<Tagger> {
     let zeros = |values: &[f32]| vec![0.0; values.len()];
     let (mut sum, mut head_sum) = (zeros(weights.values()), zeros(head.as_slice()));
     let pieces = first.word_pieces().to_json()?;
-    for model in models {
+    for (number, model) in (1..).zip(models) {
         let parameters = model.engine().to_save().ok_or(Error::NothingToSave)?;
-        let unlike = |what| Err(Error::NotAlike { what });
+        let unlike = |what: &str| Err(Error::NotAlike { what: what.to_owned(), number });
         if parameters.config() != weights.config() {
-            return unlike("encoders");
+            return unlike("the encoder");
         }
         if model.word_pieces().to_json()? != pieces {
-            return unlike("word pieces");
+            return unlike("the vocabulary");
         }
-        if kind(model.settings()) != kind(first.settings()) {
-            return unlike("settings");
+        if let Some(setting) = first_difference(model.settings(), first.settings()) {
+            return unlike(&format!("the setting `{setting}`"));
         }
         let add = |sum: &mut [f64], values: &[f32]| {
             sum.iter_mut().zip(values).for_each(|(sum, x)| *sum += share * f64::from(*x));
@@ -204,11 +204,16 @@ pub fn average(models: &[Tagger]) -> Result<Tagger> {
     Tagger::new(engine, first.word_pieces().clone(), first.settings().clone(), head)
 }
 
-/// The settings without where λ started and how probabilities were made honest.
-fn kind(settings: &ModelSettings) -> ModelSettings {
-    let mut settings = ModelSettings { scale: ModelSettings::default().scale, ..settings.clone() };
-    Temperature::ONE.put_into(&mut settings);
-    settings
+/// A setting in which two kinds of model differ: neither where λ started nor how probabilities were made honest.
+fn first_difference(one: &ModelSettings, other: &ModelSettings) -> Option<String> {
+    let [one, other] = [one, other].map(|settings| {
+        let mut kind = ModelSettings { scale: ModelSettings::default().scale, ..settings.clone() };
+        Temperature::ONE.put_into(&mut kind);
+        serde_json::to_value(kind).expect("settings are JSON")
+    });
+    // A setting that is as by default may be left out of either.
+    let names = one.as_object().into_iter().chain(other.as_object()).flat_map(|all| all.keys());
+    names.into_iter().find(|name| one.get(name) != other.get(name)).cloned()
 }
 
 /// Changes the temperature of the model in `dir`, and nothing else.
@@ -361,10 +366,10 @@ mod tests {
         let with = |settings| from_encoder(&encoder_dir(), settings, 1).unwrap();
         let other = with(ModelSettings { borrow: true, ..tiny().settings().clone() });
         let refused = average(&[tiny(), other]).err().unwrap().to_string();
-        assert!(refused.contains("settings differ"), "{refused}");
+        assert!(refused.contains("the setting `borrow` of model 2"), "{refused}");
         let cased = with(ModelSettings { case: true, ..tiny().settings().clone() });
         let refused = average(&[tiny(), cased]).err().unwrap().to_string();
-        assert!(refused.contains("encoders differ"), "{refused}");
+        assert!(refused.contains("the encoder of model 2"), "{refused}");
         let dir = saved(Storage::Int8);
         let int8 = load_with(dir.path(), Precision::Int8).unwrap();
         assert!(matches!(average(&[tiny(), int8]), Err(Error::NothingToSave)));

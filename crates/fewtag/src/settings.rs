@@ -61,7 +61,7 @@ pub struct ModelSettings {
     #[serde(skip_serializing_if = "is_default")]
     pub siblings: f32,
     /// How fast the nearest words of the mixed and the fitted scorer give way to prototypes as examples come: by `n^−fade` with
-    /// `n` examples per label, from 0 (not at all) to 1.
+    /// `n` examples per label, at least one, from 0 (not at all) to 1.
     #[serde(skip_serializing_if = "is_default")]
     pub fade: f32,
     /// The factor λ of the emissions; where it starts, if it is learned.
@@ -158,14 +158,14 @@ impl ModelSettings {
         if self.legal_loss && !self.constrained {
             return refuse("legal_loss", "needs `constrained = true`");
         }
-        if !(self.temperature.is_finite() && self.temperature > 0.0) {
-            return refuse("temperature", "must be a positive number");
+        if !(1e-3..=1e3).contains(&self.temperature) {
+            return refuse("temperature", "must lie between 0.001 and 1000");
         }
         if !(-2.0..=2.0).contains(&self.temperature_growth) {
             return refuse("temperature_growth", "is a power and must lie between -2 and 2");
         }
-        if !(self.temperature_of_names.is_finite() && self.temperature_of_names > 0.0) {
-            return refuse("temperature_of_names", "must be a positive number");
+        if !(1e-3..=1e3).contains(&self.temperature_of_names) {
+            return refuse("temperature_of_names", "must lie between 0.001 and 1000");
         }
         if !self.scale.is_finite() {
             return refuse("scale", "must be a number");
@@ -239,8 +239,12 @@ mod tests {
             let refusal = refusal(&format!("scorer = \"fitted\"\nmiddle = {layers}"));
             assert!(refusal.contains("`middle` must be numbers of layers"), "{refusal}");
         }
-        assert!(refusal("temperature = 0.0").contains("`temperature` must be a positive"));
-        assert!(refusal("temperature_of_names = -1.0").contains("`temperature_of_names` must"));
+        for beyond in ["0.0", "-1.0", "3e38", "1e-40", "nan"] {
+            for name in ["temperature", "temperature_of_names"] {
+                let refusal = refusal(&format!("{name} = {beyond}"));
+                assert!(refusal.contains(&format!("`{name}` must lie between")), "{refusal}");
+            }
+        }
         assert!(refusal("scale = nan").contains("`scale`"));
         assert!(ModelSettings::default().check().is_ok());
     }

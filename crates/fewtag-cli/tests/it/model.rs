@@ -29,7 +29,9 @@ fn an_average_of_two_seeds_is_a_model_and_never_replaces_one_of_them() {
     let again = failure(&["model", "average", &one, &two, "--out", &both], 1);
     assert!(again.contains("--force"), "{again}");
     failure(&["model", "average", &one, &two, "--out", &two, "--force"], 1);
-    failure(&["model", "average", &one, "--out", &both], 2);
+    let alone = failure(&["model", "average", &one, "--out", &both, "--force"], 1);
+    assert!(alone.contains("two or more"), "{alone}");
+    success(&["model", "average", &one, "--force", "--out", &both, &two]);
 }
 
 #[test]
@@ -66,6 +68,10 @@ fn names_alone_are_calibrated_apart() {
     let both = calibrated(&["--names-only", &episodes]);
     assert!(both["temperature_of_names"].as_f64().is_some(), "{both}");
     assert_eq!(both["temperature"], shown["temperature"]);
+    let told = fewtag(&["model", "calibrate", &dir, &episodes]).stderr;
+    assert!(String::from_utf8(told).unwrap().contains("give --names-only"));
+    let message = failure(&["model", "calibrate", &dir, "-", "--names-only", "-"], 1);
+    assert!(message.contains("`-` stands twice"), "{message}");
     let nameless = self::model(1);
     let nameless = path(&nameless, "");
     let message =
