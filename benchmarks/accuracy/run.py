@@ -4,6 +4,7 @@
     python3 benchmarks/accuracy/run.py --models old=models/before new=models/default --split reported --shots 1 5 20
     python3 benchmarks/accuracy/run.py --models f32=models/default@f32 int8=models/default@int8     # one model, two precisions
     python3 benchmarks/accuracy/run.py --models simbert=encoders/minilm-l6@simbert new=models/default     # an untrained encoder
+    python3 benchmarks/accuracy/run.py --models new=models/default --queries upper     # examples as they are, queries shouted
 
 Draws 20 episodes of 20 queries for each domain of domains.toml and number of shots (0: the 1-shot episodes with all
 examples taken away), judges every model on the same episodes and writes a Markdown page. The corpora are laid out
@@ -31,6 +32,7 @@ def main():
     parser.add_argument("--split", default="dev", choices=["dev", "reported"])
     parser.add_argument("--only", nargs="+", help="only these domains of the split")
     parser.add_argument("--shots", nargs="+", type=int, default=[1, 5, 20])
+    parser.add_argument("--queries", choices=["lower", "upper"], help="how all words of the queries are written, if not as they are")
     parser.add_argument("--data", type=pathlib.Path, default=ROOT / "data")
     parser.add_argument("--fewtag", default="fewtag", help="the command")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("accuracy"), help="episodes and scores are kept here")
@@ -63,7 +65,10 @@ def chosen(split, only):
 
 def judged(arguments, model, name, shots):
     """The F1 of every episode; None where a model cannot answer (an old one without examples)."""
-    return episode_f1(arguments, model, drawn(arguments, name, max(shots, 1)), f"{name.replace('/', '-')}-{shots}", shots == 0)
+    episodes, written = drawn(arguments, name, max(shots, 1)), ""
+    if arguments.queries:
+        episodes, written = rewritten(episodes, arguments.queries), f"-{arguments.queries}"
+    return episode_f1(arguments, model, episodes, f"{name.replace('/', '-')}-{shots}{written}", shots == 0)
 
 
 def episode_f1(arguments, model, episodes, key, names_only=False):
@@ -105,8 +110,20 @@ def drawn(arguments, name, shots):
     return episodes
 
 
+def rewritten(episodes, case):
+    """The same episodes with all words of the queries lower-cased or shouted."""
+    written = episodes.with_suffix(f".{case}.json")
+    if not written.exists():
+        drawn = json.loads(episodes.read_text())
+        for query in (episode["query"] for of_domain in drawn.values() for episode in of_domain):
+            query["seq_ins"] = [[getattr(word, case)() for word in sentence] for sentence in query["seq_ins"]]
+        written.write_text(json.dumps(drawn))
+    return written
+
+
 def pages(arguments, groups, models, scores):
     command = f"python3 benchmarks/accuracy/run.py --split {arguments.split} --shots {' '.join(map(str, arguments.shots))}"
+    command += f" --queries {arguments.queries}" if arguments.queries else ""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     yield f"`{command}` at {commit}: mean F1 over 20 episodes of 20 queries a domain, seed {SEED}.\n"
     header = [f"{model}, {shots}" for shots in arguments.shots for model in models]
