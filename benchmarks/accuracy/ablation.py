@@ -31,6 +31,7 @@ WITHOUT = {
     "lifelike": LIFELESS,
     "more-domains": [f"data.train={json.dumps(FEWER_DOMAINS)}"],
     "e5": OTHER_ENCODER,
+    "upper-half": ["layers=6", "model.middle=[3, 4]"],
     "long-schedule": [],
 }
 SHORT = 5  # the run without the long schedule has so many times fewer updates
