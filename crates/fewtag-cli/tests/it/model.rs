@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::evaluate::{json, model, path, testdata};
-use crate::{failure, success};
+use crate::{failure, fewtag, success};
 
 #[test]
 fn a_converted_model_is_smaller_and_works() {
