@@ -156,8 +156,9 @@ impl Shared {
     ///
     /// [`Code::DomainNotFound`], [`Code::StorageUnavailable`].
     pub async fn tuning(&self, name: &str) -> ApiResult<TuningStatus> {
-        let tuned = self.store.tuned(name).await?;
-        Ok(status(self.store.tuning(name).await?, tuned))
+        // In this order: who reads that it has ended reads its result, too.
+        let row = self.store.tuning(name).await?;
+        Ok(status(row, self.store.tuned(name).await?))
     }
 
     /// Cancels the tuning of a domain, which stays as it was.
