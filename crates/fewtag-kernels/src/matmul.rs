@@ -3,7 +3,7 @@
 //! `B` is first brought into [`Panels`]: strips of 16 columns (32 for AVX-512), so that the inner loop reads it from
 //! front to back. Weights are packed once and serve every row. `A` is read as it lies, or, where its transpose is
 //! stored, as [`Strips`] of 6 rows. The inner loop keeps a tile of `C` in registers: 6 rows by 2 vectors use 12 of
-//! the 16 registers of AVX2, and 12 sums keep both multiply-add units of AVX-512 busy too.
+//! the 16 registers of AVX2. AVX-512 has 32, enough for two tiles one below the other, which read a panel once for both.
 //!
 //! ```text
 //! C[i, j] = Σ over blocks of ( Σ over p in the block of A[i, p] B[p, j] ), from left to right
@@ -279,22 +279,20 @@ impl WithSimd for Run<'_, '_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         assert_eq!(self.product.right.is_wide, is_wide::<S>(), "panels of another machine");
-        if is_wide::<S>() {
-            self.run::<S, WIDE_PANEL>(simd);
-        } else {
-            self.run::<S, PANEL>(simd);
+        match (self.product.left, is_wide::<S>()) {
+            (Left::Rows(a), true) => self.run::<S, _, WIDE_PANEL>(simd, a),
+            (Left::Rows(a), false) => self.run::<S, _, PANEL>(simd, a),
+            (Left::Strips(a), true) => self.run::<S, _, WIDE_PANEL>(simd, a),
+            (Left::Strips(a), false) => self.run::<S, _, PANEL>(simd, a),
         }
     }
 }
 
 impl Run<'_, '_> {
     #[inline(always)]
-    fn run<S: Simd, const WIDTH: usize>(self, simd: S) {
-        let Self { product: Product { left, right, write }, c, stride } = self;
-        let (m, k) = match left {
-            Left::Rows(a) => (a.n_rows, a.n_cols),
-            Left::Strips(a) => (a.m, a.blocks.k),
-        };
+    fn run<S: Simd, A: Factor, const WIDTH: usize>(self, simd: S, a: A) {
+        let Self { product: Product { right, write, .. }, c, stride } = self;
+        let (m, k) = a.shape();
         assert_eq!(k, right.blocks.k, "A and B disagree on k");
         let (mut rest, _) = right.values.as_chunks::<WIDTH>();
         for (p, len) in right.blocks.iter() {
@@ -302,28 +300,17 @@ impl Run<'_, '_> {
             for j in (0..right.n).step_by(WIDTH) {
                 let (panel, others) = rest.split_at(len);
                 rest = others;
-                for i in (0..m).step_by(TILE_ROWS) {
-                    let place = Place {
-                        c: &mut c[i * stride + j..],
-                        stride,
-                        shape: (TILE_ROWS.min(m - i), WIDTH.min(right.n - j)),
-                        write,
-                    };
-                    match left {
-                        Left::Rows(a) => {
-                            let last = m - 1; // Stands in for rows beyond, whose sums are not used.
-                            let row = |r: usize| &a.row(last.min(i + r))[p..][..len];
-                            let rows_of_a = [row(0), row(1), row(2), row(3), row(4), row(5)];
-                            tiles(simd, &columns(rows_of_a, len), panel, place);
-                        }
-                        Left::Strips(a) => {
-                            // Number by number: a copy of the array would go through memory.
-                            let columns = a.strip(i, (p, len)).iter().map(
-                                #[inline(always)]
-                                |a| [a[0], a[1], a[2], a[3], a[4], a[5]],
-                            );
-                            tiles(simd, &columns, panel, place);
-                        }
+                let six_rows = |i| a.six_rows(i, (p, len));
+                let mut i = 0;
+                while i < m {
+                    let shape = (m - i, WIDTH.min(right.n - j));
+                    let place = Place { c: &mut c[i * stride + j..], stride, shape, write };
+                    if is_wide::<S>() && m - i > TILE_ROWS {
+                        put_two_tiles(simd, [six_rows(i), six_rows(i + TILE_ROWS)], panel, place);
+                        i += 2 * TILE_ROWS;
+                    } else {
+                        put_tiles(simd, six_rows(i), panel, place);
+                        i += TILE_ROWS;
                     }
                 }
             }
@@ -331,68 +318,178 @@ impl Run<'_, '_> {
     }
 }
 
-/// `A[.., p]` for every `p`. Spelled out, because `array::map` would not be inlined.
-#[inline(always)]
-fn columns(
-    [a0, a1, a2, a3, a4, a5]: [&[f32]; TILE_ROWS],
-    len: usize,
-) -> impl Iterator<Item = [f32; TILE_ROWS]> + Clone {
-    let tails = a2.iter().zip(a3).zip(a4).zip(a5);
-    a0[..len].iter().zip(a1).zip(tails).map(
-        #[inline(always)]
-        |((a0, a1), (((a2, a3), a4), a5))| [*a0, *a1, *a2, *a3, *a4, *a5],
-    )
+/// The left factor, as it is stored.
+trait Factor: Copy {
+    /// 6 of its rows in a block of `k`.
+    type SixRows: Numbers;
+
+    /// `m` and `k`.
+    fn shape(self) -> (usize, usize);
+
+    /// Rows `i..i + 6` in a block that starts at `p`. What stands for rows beyond the last does not matter.
+    fn six_rows(self, i: usize, block: (usize, usize)) -> Self::SixRows;
 }
 
-/// Where up to 6 rows of one panel's columns belong.
+/// The numbers of 6 rows.
+trait Numbers {
+    /// That of row `r` and column `p`.
+    fn number(&self, r: usize, p: usize) -> f32;
+}
+
+impl<'a> Factor for View<'a> {
+    type SixRows = [&'a [f32]; TILE_ROWS];
+
+    #[inline(always)]
+    fn shape(self) -> (usize, usize) {
+        (self.n_rows, self.n_cols)
+    }
+
+    #[inline(always)]
+    fn six_rows(self, i: usize, (p, len): (usize, usize)) -> Self::SixRows {
+        let row = |r: usize| &self.row((i + r).min(self.n_rows - 1))[p..][..len];
+        [row(0), row(1), row(2), row(3), row(4), row(5)]
+    }
+}
+
+impl Numbers for [&[f32]; TILE_ROWS] {
+    #[inline(always)]
+    fn number(&self, r: usize, p: usize) -> f32 {
+        self[r][p]
+    }
+}
+
+impl<'a> Factor for &'a Strips {
+    type SixRows = &'a [[f32; TILE_ROWS]];
+
+    #[inline(always)]
+    fn shape(self) -> (usize, usize) {
+        (self.m, self.blocks.k)
+    }
+
+    #[inline(always)]
+    fn six_rows(self, i: usize, block: (usize, usize)) -> Self::SixRows {
+        self.strip(i, block)
+    }
+}
+
+impl Numbers for &[[f32; TILE_ROWS]] {
+    #[inline(always)]
+    fn number(&self, r: usize, p: usize) -> f32 {
+        self[p][r]
+    }
+}
+
+/// Where the sums of one panel's columns belong.
 struct Place<'c> {
     /// `C` from their first number on.
     c: &'c mut [f32],
     stride: usize,
-    /// How many rows and columns of the tile `C` has.
+    /// How many rows `C` has from there on, and how many of the panel's columns.
     shape: (usize, usize),
     write: Write,
 }
 
-/// Computes them: `columns` yields `A[.., p]` and `panel` the row `B[p, ..]`.
+/// Two vectors of 6 rows of `C`.
+type Tile<S> = [[<S as Simd>::f32s; TILE_VECTORS]; TILE_ROWS];
+
+/// Computes 6 rows of all columns of a panel.
 #[inline(always)]
-fn tiles<S: Simd, const WIDTH: usize>(
+fn put_tiles<S: Simd, const WIDTH: usize>(
     simd: S,
-    columns: &(impl Iterator<Item = [f32; TILE_ROWS]> + Clone),
+    a: impl Numbers,
     panel: &[[f32; WIDTH]],
     place: Place,
 ) {
     let width = TILE_VECTORS * S::F32_LANES;
-    if width == WIDTH && place.shape == (TILE_ROWS, WIDTH) {
-        return place.put_whole(simd, &tile(simd, columns.clone(), panel, 0));
+    if width == WIDTH {
+        return place.put::<S, WIDTH>(simd, &tile(simd, &a, panel, 0));
     }
     let mut sums = [[0.0; WIDTH]; TILE_ROWS];
     for j in (0..WIDTH).step_by(width) {
-        let tile = tile(simd, columns.clone(), panel, j);
+        let tile: Tile<S> = tile(simd, &a, panel, j);
         for (sums, tile) in sums.iter_mut().zip(&tile) {
             sums[j..][..width].copy_from_slice(bytemuck::cast_slice(tile));
         }
     }
-    place.put(&sums);
+    place.put_numbers(&sums);
+}
+
+/// Computes 12 rows of a panel that is as wide as a tile.
+#[inline(always)]
+fn put_two_tiles<S: Simd, const WIDTH: usize>(
+    simd: S,
+    [above, below]: [impl Numbers; 2],
+    panel: &[[f32; WIDTH]],
+    place: Place,
+) {
+    let mut sums = [no_sums(simd); 2];
+    for (p, b) in panel.iter().enumerate() {
+        let (b, _) = S::as_simd_f32s(b);
+        add_products(simd, &mut sums[0], &above, p, b);
+        add_products(simd, &mut sums[1], &below, p, b);
+    }
+    let Place { c, stride, shape: (n_rows, n_cols), write } = place;
+    let (c_above, c_below) = c.split_at_mut(TILE_ROWS * stride);
+    Place { c: c_above, shape: (TILE_ROWS, n_cols), stride, write }.put::<S, WIDTH>(simd, &sums[0]);
+    let shape = (n_rows - TILE_ROWS, n_cols);
+    Place { c: c_below, shape, stride, write }.put::<S, WIDTH>(simd, &sums[1]);
+}
+
+/// Two vectors of 6 rows, from column `j` of the panel on.
+#[inline(always)]
+fn tile<S: Simd, const WIDTH: usize>(
+    simd: S,
+    a: &impl Numbers,
+    panel: &[[f32; WIDTH]],
+    j: usize,
+) -> Tile<S> {
+    let mut sums = no_sums(simd);
+    for (p, b) in panel.iter().enumerate() {
+        let (b, _) = S::as_simd_f32s(&b[j..]);
+        add_products(simd, &mut sums, a, p, b);
+    }
+    sums
+}
+
+#[inline(always)]
+fn no_sums<S: Simd>(simd: S) -> Tile<S> {
+    [[simd.splat_f32s(0.0); TILE_VECTORS]; TILE_ROWS]
+}
+
+/// Adds `A[.., p] B[p, ..]`.
+#[inline(always)]
+fn add_products<S: Simd>(simd: S, sums: &mut Tile<S>, a: &impl Numbers, p: usize, b: &[S::f32s]) {
+    for r in 0..TILE_ROWS {
+        let a = simd.splat_f32s(a.number(r, p));
+        for v in 0..TILE_VECTORS {
+            sums[r][v] = simd.mul_add_e_f32s(a, b[v], sums[r][v]);
+        }
+    }
 }
 
 impl Place<'_> {
-    /// Writes a whole tile, straight from the registers.
+    /// Writes what `C` has of a tile; a whole one straight from the registers.
     #[inline(always)]
-    fn put_whole<S: Simd>(self, simd: S, tile: &[[S::f32s; TILE_VECTORS]; TILE_ROWS]) {
-        let Self { c, stride, write, .. } = self;
+    fn put<S: Simd, const WIDTH: usize>(self, simd: S, tile: &Tile<S>) {
+        let Self { c, stride, shape: (n_rows, n_cols), write } = self;
+        if n_rows < TILE_ROWS || n_cols < WIDTH {
+            let mut sums = [[0.0; WIDTH]; TILE_ROWS];
+            for (sums, tile) in sums.iter_mut().zip(tile) {
+                sums.copy_from_slice(bytemuck::cast_slice(tile));
+            }
+            return Place { c, ..self }.put_numbers(&sums);
+        }
         for (r, tile) in tile.iter().enumerate() {
-            let n_cols = TILE_VECTORS * S::F32_LANES;
-            let (row, _) = S::as_mut_simd_f32s(&mut c[r * stride..][..n_cols]);
+            let (row, _) = S::as_mut_simd_f32s(&mut c[r * stride..][..WIDTH]);
             for (c, &sum) in row.iter_mut().zip(tile) {
                 *c = if write == Write::Set { sum } else { simd.add_f32s(*c, sum) };
             }
         }
     }
 
-    /// Writes what `C` has of a tile.
+    /// Writes what `C` has of some sums.
     #[inline(always)]
-    fn put<const WIDTH: usize>(self, sums: &[[f32; WIDTH]; TILE_ROWS]) {
+    fn put_numbers<const WIDTH: usize>(self, sums: &[[f32; WIDTH]; TILE_ROWS]) {
         let Self { c, stride, shape: (n_rows, n_cols), write } = self;
         for (row, sums) in c.chunks_mut(stride).zip(sums).take(n_rows) {
             match write {
@@ -401,29 +498,6 @@ impl Place<'_> {
             }
         }
     }
-}
-
-/// Two vectors of 6 rows of `C`, from column `j` of the panel on.
-#[inline(always)]
-fn tile<S: Simd, const WIDTH: usize>(
-    simd: S,
-    columns: impl Iterator<Item = [f32; TILE_ROWS]>,
-    panel: &[[f32; WIDTH]],
-    j: usize,
-) -> [[S::f32s; TILE_VECTORS]; TILE_ROWS] {
-    let mut sums = [[simd.splat_f32s(0.0); TILE_VECTORS]; TILE_ROWS];
-    let mut columns = columns;
-    // By index: an iterator over vectors that is not inlined would pass them through memory.
-    for b in panel {
-        let (Some(a), (b, _)) = (columns.next(), S::as_simd_f32s(&b[j..])) else { break };
-        for r in 0..TILE_ROWS {
-            let a = simd.splat_f32s(a[r]);
-            for v in 0..TILE_VECTORS {
-                sums[r][v] = simd.mul_add_e_f32s(a, b[v], sums[r][v]);
-            }
-        }
-    }
-    sums
 }
 
 #[cfg(test)]
