@@ -5,6 +5,7 @@
     python3 benchmarks/accuracy/run.py --models f32=models/default@f32 int8=models/default@int8     # one model, two precisions
     python3 benchmarks/accuracy/run.py --models simbert=encoders/minilm-l6@simbert new=models/default     # an untrained encoder
     python3 benchmarks/accuracy/run.py --models new=models/default --queries upper     # examples as they are, queries shouted
+    python3 benchmarks/accuracy/run.py --models new=models/default --odd-names     # labels called slot_1, slot_2 …
 
 Draws 20 episodes of 20 queries for each domain of domains.toml and number of shots (0: the 1-shot episodes with all
 examples taken away), judges every model on the same episodes and writes a Markdown page. The corpora are laid out
@@ -33,6 +34,7 @@ def main():
     parser.add_argument("--only", nargs="+", help="only these domains of the split")
     parser.add_argument("--shots", nargs="+", type=int, default=[1, 5, 20])
     parser.add_argument("--queries", choices=["lower", "upper"], help="how all words of the queries are written, if not as they are")
+    parser.add_argument("--odd-names", action="store_true", help="labels have names that say nothing")
     parser.add_argument("--data", type=pathlib.Path, default=ROOT / "data")
     parser.add_argument("--fewtag", default="fewtag", help="the command")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("accuracy"), help="episodes and scores are kept here")
@@ -66,8 +68,8 @@ def chosen(split, only):
 def judged(arguments, model, name, shots):
     """The F1 of every episode; None where a model cannot answer (an old one without examples)."""
     episodes, written = drawn(arguments, name, max(shots, 1)), ""
-    if arguments.queries:
-        episodes, written = rewritten(episodes, arguments.queries), f"-{arguments.queries}"
+    for way in [arguments.queries] * bool(arguments.queries) + ["odd"] * arguments.odd_names:
+        episodes, written = rewritten(episodes, way), f"{written}-{way}"
     return episode_f1(arguments, model, episodes, f"{name.replace('/', '-')}-{shots}{written}", shots == 0)
 
 
@@ -110,20 +112,34 @@ def drawn(arguments, name, shots):
     return episodes
 
 
-def rewritten(episodes, case):
-    """The same episodes with all words of the queries lower-cased or shouted."""
-    written = episodes.with_suffix(f".{case}.json")
+def rewritten(episodes, way):
+    """The same episodes with all words of the queries lower-cased or shouted, or with names that say nothing."""
+    written = episodes.with_suffix(f".{way}.json")
     if not written.exists():
         drawn = json.loads(episodes.read_text())
-        for query in (episode["query"] for of_domain in drawn.values() for episode in of_domain):
-            query["seq_ins"] = [[getattr(word, case)() for word in sentence] for sentence in query["seq_ins"]]
+        for episode in (episode for of_domain in drawn.values() for episode in of_domain):
+            if way == "odd":
+                rename(episode)
+            else:
+                query = episode["query"]
+                query["seq_ins"] = [[getattr(word, way)() for word in sentence] for sentence in query["seq_ins"]]
         written.write_text(json.dumps(drawn))
     return written
+
+
+def rename(episode):
+    """Labels become slot_1, slot_2 …"""
+    tagged = [sentence for part in (episode["support"], episode["query"]) for sentence in part["seq_outs"]]
+    slots = sorted({tag[2:] for sentence in tagged for tag in sentence if tag != "O"})
+    numbers = {slot: number for number, slot in enumerate(slots, 1)}
+    for sentence in tagged:
+        sentence[:] = [tag if tag == "O" else f"{tag[:2]}slot_{numbers[tag[2:]]}" for tag in sentence]
 
 
 def pages(arguments, groups, models, scores):
     command = f"python3 benchmarks/accuracy/run.py --split {arguments.split} --shots {' '.join(map(str, arguments.shots))}"
     command += f" --queries {arguments.queries}" if arguments.queries else ""
+    command += " --odd-names" if arguments.odd_names else ""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     yield f"`{command}` at {commit}: mean F1 over 20 episodes of 20 queries a domain, seed {SEED}.\n"
     header = [f"{model}, {shots}" for shots in arguments.shots for model in models]
