@@ -309,7 +309,7 @@ impl Run<'_, '_> {
                         put_two_tiles(simd, [six_rows(i), six_rows(i + TILE_ROWS)], panel, place);
                         i += 2 * TILE_ROWS;
                     } else {
-                        put_tiles(simd, six_rows(i), panel, place);
+                        put_tiles(simd, &six_rows(i), panel, place);
                         i += TILE_ROWS;
                     }
                 }
@@ -396,17 +396,17 @@ type Tile<S> = [[<S as Simd>::f32s; TILE_VECTORS]; TILE_ROWS];
 #[inline(always)]
 fn put_tiles<S: Simd, const WIDTH: usize>(
     simd: S,
-    a: impl Numbers,
+    a: &impl Numbers,
     panel: &[[f32; WIDTH]],
     place: Place,
 ) {
     let width = TILE_VECTORS * S::F32_LANES;
     if width == WIDTH {
-        return place.put::<S, WIDTH>(simd, &tile(simd, &a, panel, 0));
+        return place.put::<S, WIDTH>(simd, &tile(simd, a, panel, 0));
     }
     let mut sums = [[0.0; WIDTH]; TILE_ROWS];
     for j in (0..WIDTH).step_by(width) {
-        let tile: Tile<S> = tile(simd, &a, panel, j);
+        let tile: Tile<S> = tile(simd, a, panel, j);
         for (sums, tile) in sums.iter_mut().zip(&tile) {
             sums[j..][..width].copy_from_slice(bytemuck::cast_slice(tile));
         }
@@ -459,10 +459,10 @@ fn no_sums<S: Simd>(simd: S) -> Tile<S> {
 /// Adds `A[.., p] B[p, ..]`.
 #[inline(always)]
 fn add_products<S: Simd>(simd: S, sums: &mut Tile<S>, a: &impl Numbers, p: usize, b: &[S::f32s]) {
-    for r in 0..TILE_ROWS {
+    for (r, sums) in sums.iter_mut().enumerate() {
         let a = simd.splat_f32s(a.number(r, p));
         for v in 0..TILE_VECTORS {
-            sums[r][v] = simd.mul_add_e_f32s(a, b[v], sums[r][v]);
+            sums[v] = simd.mul_add_e_f32s(a, b[v], sums[v]);
         }
     }
 }
