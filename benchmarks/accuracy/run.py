@@ -68,7 +68,7 @@ def chosen(split, only):
 def judged(arguments, model, name, shots):
     """The F1 of every episode; None where a model cannot answer (an old one without examples)."""
     episodes, written = drawn(arguments, name, max(shots, 1)), ""
-    for way in [arguments.queries] * bool(arguments.queries) + ["odd"] * arguments.odd_names:
+    for way in filter(None, [arguments.queries, "odd" if arguments.odd_names else None]):
         episodes, written = rewritten(episodes, way), f"{written}-{way}"
     return episode_f1(arguments, model, episodes, f"{name.replace('/', '-')}-{shots}{written}", shots == 0)
 
