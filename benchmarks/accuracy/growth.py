@@ -7,7 +7,7 @@
 For each dev domain 20 episodes of 20 queries are drawn at the largest number of shots; for every smaller number a support set is drawn from
 the large one, by the same algorithm. So an episode has the same queries at every number, and its examples are among those of the larger
 ones: differences are paired. A number of shots is left out for a domain in which fewer than half of the labels occur in so
-many sentences, or which has no queries left. What was judged is kept in --work and not judged again. The exit status is 1 where
+many sentences, or which has no queries left. Sentences of more than 200 words are left out: no encoder here reads all of them. What was judged is kept in --work and not judged again. The exit status is 1 where
 more examples are worse.
 """
 
@@ -23,6 +23,7 @@ from run import ROOT, SEED, chosen, difference, episode_f1, row
 
 EPISODES = QUERIES = 20
 TOLERATED = 1.0
+LONGEST = 200
 
 
 def main():
@@ -56,7 +57,7 @@ def main():
 
 def nested(arguments, name):
     """An episode file for each number of shots that the domain has sentences for, and why not for the others."""
-    corpus, base = arguments.data / f"{name}.conll", arguments.work / f"growth-{name.replace('/', '-')}"
+    corpus, base = without_long(arguments, name), arguments.work / f"growth-{name.replace('/', '-')}"
     reasons, files = {}, {}
     for shots in reversed(arguments.shots):
         episodes = pathlib.Path(f"{base}-{shots}shot.json")
@@ -69,6 +70,19 @@ def nested(arguments, name):
             files[shots] = episodes
     in_order = lambda found: {shots: found[shots] for shots in arguments.shots if shots in found}
     return in_order(files), in_order(reasons)
+
+
+def without_long(arguments, name):
+    """The corpus of a domain, or a copy without its long sentences."""
+    corpus = arguments.data / f"{name}.conll"
+    sentences = corpus.read_text().strip().split("\n\n")
+    short = [sentence for sentence in sentences if len(sentence.splitlines()) <= LONGEST]
+    if len(short) == len(sentences):
+        return corpus
+    copy = arguments.work / "short" / corpus.name
+    copy.parent.mkdir(exist_ok=True)
+    copy.write_text("\n\n".join(short) + "\n")
+    return copy
 
 
 def too_small(arguments, corpus, shots, episodes):

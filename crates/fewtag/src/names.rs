@@ -6,11 +6,17 @@
 //! I-time_range   inner time range
 //! ```
 //!
+//! A label that is only numbered, like `slot_17`, has no name: the encoder would take it for one that means something.
+//!
 //! Source: Hou et al. (2020, L-TapNet).
 
 use crate::tag::Tag;
 
-/// The words that name a tag: `begin` or `inner` and the words of `label`, or `ordinary`. `None` if `label` has no words.
+/// What numbered labels are called.
+const NUMBERED: [&str; 7] = ["slot", "label", "tag", "entity", "field", "arg", "x"];
+
+/// The words that name a tag: `begin` or `inner` and the words of `label`, or `ordinary`. `None` if `label` has no words, or
+/// says nothing but a number.
 ///
 /// ```
 /// use fewtag::names::name_words;
@@ -42,7 +48,16 @@ pub fn name_words(tag: &Tag, label: &str) -> Option<Vec<String>> {
         words.push(word);
     }
     words.retain(|word| !word.is_empty());
-    (words.len() > 1).then_some(words)
+    (words.len() > 1 && !is_only_numbered(&words[1..])).then_some(words)
+}
+
+/// Whether words number a label and say nothing else, as `slot 17` does.
+fn is_only_numbered(words: &[String]) -> bool {
+    let is_digit = |letter: char| letter.is_ascii_digit();
+    let stem = |word: &String| word.trim_end_matches(is_digit).to_lowercase();
+    let says_nothing = |stem: &str| stem.is_empty() || NUMBERED.contains(&stem);
+    words.iter().any(|word| word.ends_with(is_digit))
+        && words.iter().all(|word| says_nothing(&stem(word)))
 }
 
 #[cfg(test)]
@@ -58,6 +73,12 @@ mod tests {
             ("B-x", "GPE", Some("begin GPE")),
             ("B-x", "song title", Some("begin song title")),
             ("B-x", "__", None),
+            ("B-x", "slot_17", None),
+            ("I-x", "Label3", None),
+            ("B-x", "17", None),
+            ("B-x", "slot", Some("begin slot")),
+            ("B-x", "covid_19", Some("begin covid 19")),
+            ("B-x", "B12", Some("begin B12")),
         ] {
             let found = name_words(&tag.parse().unwrap(), label).map(|words| words.join(" "));
             assert_eq!(found.as_deref(), words);
